@@ -6,41 +6,36 @@ import type { ApprovalRequest, Verdict } from '../store/approval-files.ts';
 import { decideApproval, readApprovalRequests } from '../store/decide-approval.ts';
 import { operatorKey } from '../store/operator.ts';
 import { readDuration, readUrl, withVerbs } from './arguments.ts';
+import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
-import type { Program } from './program.ts';
 import { ask } from './remote.ts';
 import { loadOptions } from './session.ts';
 import { brief, columns, paint, plain, print, printResult, table } from './terminal.ts';
 
 export const approvals = withVerbs('approvals', {
   list,
-  approve: (ids, options, program) => decide(true, ids, options, program),
-  deny: (ids, options, program) => decide(false, ids, options, program),
+  approve: (ids, options, io) => decide(true, ids, options, io),
+  deny: (ids, options, io) => decide(false, ids, options, io),
 });
 
-async function list(_: readonly string[], options: Options, program: Program): Promise<number> {
-  const requests = await (await openQueue(options, program)).list();
+async function list(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
+  const requests = await (await openQueue(options, io)).list();
   const text =
-    requests.length === 0
-      ? 'Nothing waits for an approval.'
-      : table(requests.map((request) => toRow(request, program)));
-  return printResult(options, requests, text, program);
+    requests.length === 0 ? 'Nothing waits for an approval.' : table(requests.map((request) => toRow(request, io)));
+  return printResult(options, requests, text, io);
 }
 
-function toRow(
-  { id, agent, kind, tool, arguments: given, reason, asked }: ApprovalRequest,
-  program: Program,
-): string[] {
+function toRow({ id, agent, kind, tool, arguments: given, reason, asked }: ApprovalRequest, io: CommandIo): string[] {
   return [
-    paint('bold', id, program),
+    paint('bold', id, io),
     `${Math.round((Date.now() - Date.parse(asked)) / 1000)} s`,
     plain(agent),
     `${kind === 'access' ? 'access to ' : ''}${plain(tool)}`,
-    brief(`${given} (${reason})`, Math.max(40, columns(program) - 60)),
+    brief(`${given} (${reason})`, Math.max(40, columns(io) - 60)),
   ];
 }
 
-async function decide(approved: boolean, ids: readonly string[], options: Options, program: Program): Promise<number> {
+async function decide(approved: boolean, ids: readonly string[], options: Options, io: CommandIo): Promise<number> {
   if (ids.length === 0)
     throw new GatewayError(
       'usage',
@@ -52,10 +47,10 @@ async function decide(approved: boolean, ids: readonly string[], options: Option
     lasting: readDuration('--for', options.for),
     reason: options.reason ?? '',
   };
-  const queue = await openQueue(options, program);
+  const queue = await openQueue(options, io);
   for (const id of ids) {
     await queue.decide(id, verdict);
-    print(`${approved ? paint('green', 'Approved', program) : paint('red', 'Denied', program)} ${id}.`, program);
+    print(`${approved ? paint('green', 'Approved', io) : paint('red', 'Denied', io)} ${id}.`, io);
   }
   return 0;
 }
@@ -65,20 +60,20 @@ interface ApprovalQueue {
   decide(id: string, verdict: Verdict): Promise<void>;
 }
 
-async function openQueue(options: Options, program: Program): Promise<ApprovalQueue> {
-  if (options.url !== undefined) return remoteQueue(readUrl('--url', options.url), program);
-  return folderQueue((await loadConfig(loadOptions(options, program))).dataDir, program);
+async function openQueue(options: Options, io: CommandIo): Promise<ApprovalQueue> {
+  if (options.url !== undefined) return remoteQueue(readUrl('--url', options.url), io);
+  return folderQueue((await loadConfig(loadOptions(options, io))).dataDir, io);
 }
 
 /** Covers all gateways that run with this data folder, no matter which doors they have. */
-function folderQueue(dataDir: string, { env }: Program): ApprovalQueue {
+function folderQueue(dataDir: string, { env }: CommandIo): ApprovalQueue {
   return {
     list: () => readApprovalRequests(dataDir),
     decide: async (id, verdict) => decideApproval(dataDir, id, await operatorKey(env), verdict),
   };
 }
 
-function remoteQueue({ origin }: URL, { env }: Program): ApprovalQueue {
+function remoteQueue({ origin }: URL, { env }: CommandIo): ApprovalQueue {
   const request = async (path: string, body?: object): Promise<Record<string, unknown>> => {
     const key = await operatorKey(env);
     const url = new URL(`/admin/approvals${path}`, origin);

@@ -10,14 +10,14 @@ import type { RunCommand } from './options.ts';
  */
 export function withVerbs(command: string, verbs: Readonly<Record<string, RunCommand>>): RunCommand {
   const names = Object.keys(verbs);
-  return async (args, options, program) => {
+  return async (args, options, io) => {
     const [verb = names[0]!, ...rest] = args;
     if (!Object.hasOwn(verbs, verb))
       throw new GatewayError(
         'usage',
         `toolgate ${command} has no "${verb}".${didYouMean(verb, names)} Choose from ${names.join(', ')}.`,
       );
-    return verbs[verb]!(rest, options, program);
+    return verbs[verb]!(rest, options, io);
   };
 }
 

@@ -5,8 +5,8 @@ import { loadConfig } from '../config/load.ts';
 import { type AuditFilter, type AuditRecord, readAudit, verifyAudit } from '../store/audit-read.ts';
 import { type AuditUsage, createUsageCount } from '../store/audit-usage.ts';
 import { withVerbs } from './arguments.ts';
+import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
-import type { Program } from './program.ts';
 import { loadOptions } from './session.ts';
 import {
   brief,
@@ -27,43 +27,39 @@ export const audit = withVerbs('audit', { tail, query, usage, verify });
 const TAIL_LIMIT = 20;
 const QUERY_LIMIT = 100;
 
-async function folderOf(options: Options, program: Program): Promise<string> {
-  return (await loadConfig(loadOptions(options, program))).audit.dir;
+async function folderOf(options: Options, io: CommandIo): Promise<string> {
+  return (await loadConfig(loadOptions(options, io))).audit.dir;
 }
 
-async function tail(_: readonly string[], options: Options, program: Program): Promise<number> {
+async function tail(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const limit = readLimit(options.limit, TAIL_LIMIT);
-  return options.follow === true ? follow(options, limit, program) : show(options, limit, program);
+  return options.follow === true ? follow(options, limit, io) : show(options, limit, io);
 }
 
-async function query(_: readonly string[], options: Options, program: Program): Promise<number> {
+async function query(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
   if (options.follow === true) throw new GatewayError('usage', '--follow is for toolgate audit tail.');
-  return show(options, readLimit(options.limit, QUERY_LIMIT), program);
+  return show(options, readLimit(options.limit, QUERY_LIMIT), io);
 }
 
-async function show(options: Options, limit: number, program: Program): Promise<number> {
-  const folder = await folderOf(options, program);
+async function show(options: Options, limit: number, io: CommandIo): Promise<number> {
+  const folder = await folderOf(options, io);
   const last: AuditRecord[] = [];
-  await readAll(folder, options, program, (record) => keepLast(last, record, limit));
+  await readAll(folder, options, io, (record) => keepLast(last, record, limit));
   const records = lastOf(last, limit);
-  if (options.json === true) for (const record of records) print(jsonText(record), program);
-  else if (records.length === 0) print(nothingIn(folder), program);
-  else
-    print(
-      table([HEAD.map((word) => paint('dim', word, program)), ...records.map((record) => toCells(record, program))]),
-      program,
-    );
+  if (options.json === true) for (const record of records) print(jsonText(record), io);
+  else if (records.length === 0) print(nothingIn(folder), io);
+  else print(table([HEAD.map((word) => paint('dim', word, io)), ...records.map((record) => toCells(record, io))]), io);
   return 0;
 }
 
 /** Prints the last records, and then each new one until it is interrupted. */
-async function follow(options: Options, limit: number, program: Program): Promise<number> {
-  const folder = await folderOf(options, program);
+async function follow(options: Options, limit: number, io: CommandIo): Promise<number> {
+  const folder = await folderOf(options, io);
   const ending = new AbortController();
-  void untilSignal(program).then(() => ending.abort());
+  void untilSignal(io).then(() => ending.abort());
   const last: AuditRecord[] = [];
   const write = (record: AuditRecord) =>
-    print(options.json ? jsonText(record) : toCells(record, program).join('  ').trimEnd(), program);
+    print(options.json ? jsonText(record) : toCells(record, io).join('  ').trimEnd(), io);
   let isCaughtUp = false;
   const caughtUp = () => {
     isCaughtUp = true;
@@ -80,13 +76,13 @@ async function follow(options: Options, limit: number, program: Program): Promis
 async function readAll(
   folder: string,
   options: Options,
-  program: Program,
+  io: CommandIo,
   onRecord: (record: AuditRecord) => void,
 ): Promise<void> {
   let damaged = 0;
   const reading = { filter: filterOf(options), damaged: () => damaged++ };
   for await (const record of readAudit(folder, reading)) onRecord(record);
-  if (damaged > 0) warn(`${counted(damaged, 'damaged line')} skipped`, program);
+  if (damaged > 0) warn(`${counted(damaged, 'damaged line')} skipped`, io);
 }
 
 /**
@@ -108,16 +104,16 @@ function nothingIn(folder: string): string {
 
 const HEAD = ['TIME', 'KIND', 'AGENT', 'WHAT', 'STATUS', 'TOOK'];
 
-function toCells(record: AuditRecord, program: Program): string[] {
+function toCells(record: AuditRecord, io: CommandIo): string[] {
   const { time, kind, agent = '-', status, ms, error } = record;
   const style = kind === 'denial' ? 'red' : status === 'ok' ? 'green' : 'yellow';
   const why = error === undefined || error === status ? '' : ` (${error})`;
   return [
-    paint('dim', plain(time.replace('T', ' ').replace(/Z$/, '')), program),
+    paint('dim', plain(time.replace('T', ' ').replace(/Z$/, '')), io),
     plain(kind),
     brief(agent, 24),
-    paint('bold', brief(subjectOf(record), Math.max(20, columns(program) - 80)), program),
-    paint(style, brief(`${status}${why}`, 40), program),
+    paint('bold', brief(subjectOf(record), Math.max(20, columns(io) - 80)), io),
+    paint(style, brief(`${status}${why}`, 40), io),
     ms === undefined ? '' : duration(ms),
   ];
 }
@@ -128,23 +124,23 @@ function subjectOf({ name, tool, act, detail, method = '' }: AuditRecord): strin
   return name ?? tool ?? detail ?? method;
 }
 
-async function usage(_: readonly string[], options: Options, program: Program): Promise<number> {
-  const folder = await folderOf(options, program);
+async function usage(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
+  const folder = await folderOf(options, io);
   const count = createUsageCount();
-  await readAll(folder, options, program, (record) => count.add(record));
+  await readAll(folder, options, io, (record) => count.add(record));
   const rows = count.rows().slice(0, readLimit(options.limit, 0) || undefined);
   const text = () =>
-    table([USAGE_HEAD.map((word) => paint('dim', word, program)), ...rows.map((row) => toUsageCells(row, program))]);
-  return printResult(options, rows, rows.length === 0 ? nothingIn(folder) : text(), program);
+    table([USAGE_HEAD.map((word) => paint('dim', word, io)), ...rows.map((row) => toUsageCells(row, io))]);
+  return printResult(options, rows, rows.length === 0 ? nothingIn(folder) : text(), io);
 }
 
 const USAGE_HEAD = ['AGENT', 'NAME', 'SERVER', 'CALLS', 'ERRORS', 'DENIALS', 'P50', 'P99', 'IN', 'OUT'];
 
-function toUsageCells(row: AuditUsage, program: Program): string[] {
+function toUsageCells(row: AuditUsage, io: CommandIo): string[] {
   const { agent, name, server, calls, errors, denials, p50, p99, bytesIn, bytesOut } = row;
   return [
     brief(agent, 24),
-    paint('bold', brief(name, 48), program),
+    paint('bold', brief(name, 48), io),
     brief(server === '' ? '-' : server, 24),
     ...[calls, errors, denials].map(String),
     duration(p50),
@@ -159,14 +155,14 @@ function sizeText(bytes: number): string {
   return bytes < 1024 ** 2 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
 }
 
-async function verify(_: readonly string[], options: Options, program: Program): Promise<number> {
-  const { sound, files, problems } = await verifyAudit(await folderOf(options, program));
-  const mark = problems.length === 0 ? paint('green', '✓', program) : paint('yellow', '!', program);
+async function verify(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
+  const { sound, files, problems } = await verifyAudit(await folderOf(options, io));
+  const mark = problems.length === 0 ? paint('green', '✓', io) : paint('yellow', '!', io);
   const lines = [
-    ...problems.map(({ file, line, message }) => `${paint('red', '✗', program)} ${file}:${line}: ${message}`),
+    ...problems.map(({ file, line, message }) => `${paint('red', '✗', io)} ${file}:${line}: ${message}`),
     `${mark} ${counted(sound, 'line')} in ${counted(files, 'file')} unaltered`,
   ];
-  printResult(options, { files, sound, problems }, lines.join('\n'), program);
+  printResult(options, { files, sound, problems }, lines.join('\n'), io);
   return problems.length === 0 ? 0 : 1;
 }
 

@@ -6,12 +6,12 @@ import { RelayedError } from '../calls/relayed-error.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { openLocalDoor } from '../doors/local.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
-import type { Program } from './program.ts';
 import { withGateway } from './session.ts';
 import { paint, plain, print } from './terminal.ts';
 
-export async function call(args: readonly string[], options: Options, program: Program): Promise<number> {
+export async function call(args: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const [name, ...rest] = args;
   if (name === undefined)
     throw new GatewayError(
@@ -21,11 +21,11 @@ export async function call(args: readonly string[], options: Options, program: P
   const work = async (gateway: Gateway) => {
     const door = openLocalDoor(gateway, 'all', options.agent ?? null);
     const callArguments = readArguments(rest, schemaOf(findTool(door.caller.view(), name)));
-    const answer = await callTool(door, name, callArguments, options['dry-run'] === true, program);
-    printAnswer(answer, options.json === true, program);
+    const answer = await callTool(door, name, callArguments, options['dry-run'] === true, io);
+    printAnswer(answer, options.json === true, io);
     return answer.failed ? 1 : 0;
   };
-  return withGateway(options, program, work, { isEnough: ({ catalog }) => catalog.entries.tool.has(name) });
+  return withGateway(options, io, work, { isEnough: ({ catalog }) => catalog.entries.tool.has(name) });
 }
 
 interface ToolAnswer {
@@ -39,13 +39,13 @@ async function callTool(
   name: string,
   args: unknown,
   dryRun: boolean,
-  program: Program,
+  io: CommandIo,
 ): Promise<ToolAnswer> {
   try {
     const bytes = await door.callTool(name, args, {
       ...(dryRun && { dryRun }),
       onProgress: (params) => {
-        if (program.stderr.isTTY) program.stderr.write(`${paint('dim', JSON.stringify(params), program, 'stderr')}\n`);
+        if (io.stderr.isTTY) io.stderr.write(`${paint('dim', JSON.stringify(params), io, 'stderr')}\n`);
       },
     });
     return { bytes, failed: (JSON.parse(bytes.toString()) as { isError?: unknown }).isError === true };
@@ -56,19 +56,19 @@ async function callTool(
   }
 }
 
-function printAnswer({ bytes, failed }: ToolAnswer, json: boolean, program: Program): void {
+function printAnswer({ bytes, failed }: ToolAnswer, json: boolean, io: CommandIo): void {
   if (json) {
-    print(bytes.toString(), program);
+    print(bytes.toString(), io);
     return;
   }
   const result = JSON.parse(bytes.toString()) as { content?: unknown; error?: { message?: unknown } };
   const blocks = Array.isArray(result.content) ? (result.content as { type?: unknown; text?: unknown }[]) : [];
   const stream = failed ? 'stderr' : 'stdout';
-  const out = program[stream];
+  const out = io[stream];
   if (result.error !== undefined) out.write(`${plain(String(result.error.message))}\n`);
   for (const block of blocks) {
     if (block.type === 'text') out.write(`${plain(String(block.text))}\n`);
-    else out.write(`${paint('dim', `[${String(block.type)}; use --json to see it]`, program, stream)}\n`);
+    else out.write(`${paint('dim', `[${String(block.type)}; use --json to see it]`, io, stream)}\n`);
   }
 }
 

@@ -188,7 +188,7 @@ export const commands = {
     options: [],
     load: async () => {
       const { configJsonSchema } = await import('../config/schema.ts');
-      return async (_args, _options, program) => print(JSON.stringify(configJsonSchema(), null, 2), program);
+      return async (_args, _options, io) => print(JSON.stringify(configJsonSchema(), null, 2), io);
     },
   },
 } as const satisfies Record<string, Command>;

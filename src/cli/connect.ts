@@ -5,38 +5,38 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { openRemoteDoor } from '../doors/remote/door.ts';
 import { readDuration, readUrl } from './arguments.ts';
+import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
-import type { Program } from './program.ts';
 import { reasonOf } from './remote.ts';
 import { paint, plain, untilSignal } from './terminal.ts';
 
 const DEFAULT_TIMEOUT = 60_000;
 const POLL_INTERVAL = 500;
 
-export async function connect(args: readonly string[], options: Options, program: Program): Promise<number> {
+export async function connect(args: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const url = onlyUrl(args, 'connect');
   if (url.pathname === '/') url.pathname = '/mcp';
   const headers = readHeaders(options.header ?? []);
   const door = openRemoteDoor(
     {
       url: url.href,
-      headers: () => ({ ...headers, ...credential(program) }),
+      headers: () => ({ ...headers, ...credential(io) }),
       patience: readDuration('--timeout', options.timeout) ?? DEFAULT_TIMEOUT,
-      note: (message) => program.stderr.write(`${paint('dim', plain(message), program, 'stderr')}\n`),
+      note: (message) => io.stderr.write(`${paint('dim', plain(message), io, 'stderr')}\n`),
     },
-    program.stdin,
-    program.stdout,
+    io.stdin,
+    io.stdout,
   );
-  await Promise.race([door.ended, untilSignal(program)]);
+  await Promise.race([door.ended, untilSignal(io)]);
   await door.close();
-  program.stdin.destroy();
+  io.stdin.destroy();
   return 0;
 }
 
 /** Read for every connection: the file may be replaced while the agent runs. */
-function credential(program: Program): Record<string, string> {
-  const { TOOLGATE_TOKEN: token, TOOLGATE_TOKEN_FILE: file, BEARER_TOKEN: common } = program.env;
-  const value = token || (file ? readToken(resolve(program.cwd(), file)) : '') || common;
+function credential(io: CommandIo): Record<string, string> {
+  const { TOOLGATE_TOKEN: token, TOOLGATE_TOKEN_FILE: file, BEARER_TOKEN: common } = io.env;
+  const value = token || (file ? readToken(resolve(io.cwd(), file)) : '') || common;
   return value ? { authorization: `Bearer ${value}` } : {};
 }
 
@@ -49,7 +49,7 @@ function readToken(file: string): string {
 }
 
 /** Waits until the gateway is ready: an agent that starts earlier finds only some of its tools. */
-export async function wait(args: readonly string[], options: Options, program: Program): Promise<number> {
+export async function wait(args: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const { origin } = onlyUrl(args, 'wait');
   const timeout = readDuration('--timeout', options.timeout) ?? DEFAULT_TIMEOUT;
   const end = Date.now() + timeout;
@@ -57,12 +57,12 @@ export async function wait(args: readonly string[], options: Options, program: P
   while (Date.now() < end) {
     state = await readState(origin);
     if (state === 'ready') {
-      program.stderr.write(`${origin} is ready.\n`);
+      io.stderr.write(`${origin} is ready.\n`);
       return 0;
     }
     await sleep(Math.max(1, Math.min(POLL_INTERVAL, end - Date.now())));
   }
-  program.stderr.write(`toolgate: ${origin} is not ready after ${timeout / 1000} s: ${state}.\n`);
+  io.stderr.write(`toolgate: ${origin} is not ready after ${timeout / 1000} s: ${state}.\n`);
   return 1;
 }
 

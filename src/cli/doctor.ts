@@ -11,8 +11,8 @@ import { type Gateway, openGateway } from '../gateway/gateway.ts';
 import { openAgentStore } from '../store/agents.ts';
 import { findKey, INSECURE_TEXT, keyMissing } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
+import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
-import type { Program } from './program.ts';
 import { loadOptions } from './session.ts';
 import { paint, plain, printResult, withSpinner } from './terminal.ts';
 
@@ -24,19 +24,19 @@ interface Diagnosis {
   readonly stderr?: string;
 }
 
-export async function doctor(_: readonly string[], options: Options, program: Program): Promise<number> {
-  const findings = await examine(options, program);
-  printResult(options, { findings }, findings.map((finding) => toText(finding, program)).join('\n'), program);
+export async function doctor(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
+  const findings = await examine(options, io);
+  printResult(options, { findings }, findings.map((finding) => toText(finding, io)).join('\n'), io);
   if (findings.some(({ level }) => level === 'broken')) return 2;
   return findings.some(({ level }) => level === 'warning') ? 1 : 0;
 }
 
-async function examine(options: Options, program: Program): Promise<Diagnosis[]> {
+async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
   let gateway: Gateway | null = null;
   try {
-    const config = await loadConfig(loadOptions(options, program));
-    gateway = await openGateway(config, { audit: false, env: program.env, spawn: program.spawn });
-    await withSpinner('trying every server', gateway.tried(), program);
+    const config = await loadConfig(loadOptions(options, io));
+    gateway = await openGateway(config, { audit: false, env: io.env, spawn: io.spawn });
+    await withSpinner('trying every server', gateway.tried(), io);
     const { redact } = gateway;
     const findings: Diagnosis[] = [
       { level: 'ok', about: 'configuration', message: config.file ?? '' },
@@ -151,11 +151,11 @@ function policyFindings({ config: { policy }, catalog, statuses }: Gateway): Dia
 
 const MARKS = { ok: ['green', '✓'], warning: ['yellow', '!'], broken: ['red', '✗'] } as const;
 
-function toText({ level, about, message, stderr = '' }: Diagnosis, program: Program): string {
+function toText({ level, about, message, stderr = '' }: Diagnosis, io: CommandIo): string {
   const [style, mark] = MARKS[level];
   const lines = stderr === '' ? [] : plain(stderr).split('\n');
   return [
-    `${paint(style, mark, program)} ${paint('bold', about, program)}: ${plain(message)}`,
-    ...lines.map((line) => paint('dim', `    ${line}`, program)),
+    `${paint(style, mark, io)} ${paint('bold', about, io)}: ${plain(message)}`,
+    ...lines.map((line) => paint('dim', `    ${line}`, io)),
   ].join('\n');
 }

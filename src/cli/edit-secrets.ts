@@ -8,19 +8,19 @@ import { isAlive } from '../base/lock.ts';
 import type { SecretStatus } from '../secrets/payload.ts';
 import type { SecretChange, SecretStore } from '../store/secrets.ts';
 import { changesIn, secretsText } from '../store/secrets-text.ts';
-import type { Program } from './program.ts';
+import type { CommandIo } from './command-io.ts';
 import { confirm } from './prompts.ts';
 
 /** Returns the changes that were made. `isShown` selects the secrets to edit. */
 export async function editSecrets(
   store: SecretStore,
   isShown: (status: SecretStatus) => boolean,
-  program: Program,
+  io: CommandIo,
 ): Promise<readonly SecretChange[]> {
   const secrets = await store.read();
   const statuses = (await store.list()).filter(isShown);
   const text = secretsText(secrets, statuses);
-  const changes = await withPrivateFile(text, program, async (file, openEditor) => {
+  const changes = await withPrivateFile(text, io, async (file, openEditor) => {
     for (;;) {
       await openEditor();
       const edited = readFileSync(file, 'utf8');
@@ -29,7 +29,7 @@ export async function editSecrets(
         return await changesIn(edited, secrets, statuses);
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error;
-        if (!(await confirm(`${error.message} Edit again?`, program)))
+        if (!(await confirm(`${error.message} Edit again?`, io)))
           throw new GatewayError('usage', 'Nothing was changed.');
       }
     }
@@ -45,7 +45,7 @@ export async function editSecrets(
  */
 async function withPrivateFile<T>(
   text: string,
-  program: Program,
+  io: CommandIo,
   work: (file: string, openEditor: () => Promise<void>) => Promise<T>,
 ): Promise<T> {
   const parent = isWritable('/dev/shm') ? '/dev/shm' : tmpdir();
@@ -56,28 +56,28 @@ async function withPrivateFile<T>(
   const end = (signal: NodeJS.Signals) => {
     editor?.kill(signal);
     remove();
-    program.exit(signal === 'SIGHUP' ? 129 : 143);
+    io.exit(signal === 'SIGHUP' ? 129 : 143);
   };
   // Ctrl-C in the editor is meant for the editor.
   const ignore = () => {};
-  program.on('SIGINT', ignore);
-  program.on('SIGTERM', end);
-  program.on('SIGHUP', end);
-  program.on('exit', remove);
+  io.on('SIGINT', ignore);
+  io.on('SIGTERM', end);
+  io.on('SIGHUP', end);
+  io.on('exit', remove);
   try {
     const file = join(folder, 'secrets.yaml');
     writeFileSync(file, text, { mode: 0o600, flag: 'wx' });
     return await work(file, () =>
-      runEditor(file, program, (child) => {
+      runEditor(file, io, (child) => {
         editor = child;
       }),
     );
   } finally {
     remove();
-    program.off('SIGINT', ignore);
-    program.off('SIGTERM', end);
-    program.off('SIGHUP', end);
-    program.off('exit', remove);
+    io.off('SIGINT', ignore);
+    io.off('SIGTERM', end);
+    io.off('SIGHUP', end);
+    io.off('exit', remove);
   }
 }
 
@@ -106,8 +106,8 @@ function isWritable(folder: string): boolean {
 }
 
 /** Runs without a shell, so that nothing in a file name is executed. */
-function runEditor(file: string, program: Program, started: (child: ChildProcess) => void): Promise<void> {
-  const { env } = program;
+function runEditor(file: string, io: CommandIo, started: (child: ChildProcess) => void): Promise<void> {
+  const { env } = io;
   const line = env.VISUAL || env.EDITOR || 'vi';
   const [command = 'vi', ...args] = [...line.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
     ([, double, single, plain]) => double ?? single ?? plain ?? '',
@@ -116,7 +116,7 @@ function runEditor(file: string, program: Program, started: (child: ChildProcess
   return new Promise((resolve, reject) => {
     const child = spawn(command, [...args, file], {
       stdio: 'inherit',
-      cwd: program.cwd(),
+      cwd: io.cwd(),
       env: Object.fromEntries(environment),
     });
     started(child);

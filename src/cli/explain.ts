@@ -5,17 +5,17 @@ import { GatewayError } from '../base/errors.ts';
 import { categoryOf } from '../catalog/category.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { openLocalDoor } from '../doors/local.ts';
+import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
-import type { Program } from './program.ts';
 import { withGateway } from './session.ts';
 import { paint, plain, printResult, table } from './terminal.ts';
 
-export async function explain(args: readonly string[], options: Options, program: Program): Promise<number> {
+export async function explain(args: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const [name] = args;
   if (name === undefined || options.agent === undefined)
     throw new GatewayError('usage', 'Name an item and an agent: toolgate explain NAME --agent NAME.');
   const { agent } = options;
-  return withGateway(options, program, async (gateway) => {
+  return withGateway(options, io, async (gateway) => {
     const { catalog, config } = gateway;
     const view = openLocalDoor(gateway, 'default', agent).caller.view();
     const explanations = explainName(catalog, config.policy, agent, name, new Date()).map((one) => ({
@@ -24,7 +24,7 @@ export async function explain(args: readonly string[], options: Options, program
       approvals: confirmationsFor(config.security.confirm, agent, one.entry).map(({ place }) => place),
     }));
     const json = explanations.map((one) => toJson(one, agent));
-    printResult(options, json, explanations.map((one) => toText(one, agent, program)).join('\n\n'), program);
+    printResult(options, json, explanations.map((one) => toText(one, agent, io)).join('\n\n'), io);
     return explanations.every(({ allowed }) => allowed) ? 0 : 1;
   });
 }
@@ -52,15 +52,15 @@ function toJson({ entry, allowed, active, approvals, findings }: Explanation, ag
   };
 }
 
-function toText({ entry, allowed, active, approvals, findings }: Explanation, agent: string, program: Program): string {
-  const verdict = allowed ? paint('green', 'allowed', program) : paint('red', 'denied', program);
+function toText({ entry, allowed, active, approvals, findings }: Explanation, agent: string, io: CommandIo): string {
+  const verdict = allowed ? paint('green', 'allowed', io) : paint('red', 'denied', io);
   const rows = findings.map(({ rule, verdict, text }, i) => [
     `  ${i + 1}.`,
-    paint('bold', plain(rule), program),
-    `${plain(text)}${verdict === 'passes' ? '' : paint('dim', `: ${verdict === 'deny' ? 'denied' : 'allowed'}`, program)}`,
+    paint('bold', plain(rule), io),
+    `${plain(text)}${verdict === 'passes' ? '' : paint('dim', `: ${verdict === 'deny' ? 'denied' : 'allowed'}`, io)}`,
   ]);
   return [
-    `${describe(entry, program)} for ${plain(JSON.stringify(agent))}: ${verdict}`,
+    `${describe(entry, io)} for ${plain(JSON.stringify(agent))}: ${verdict}`,
     ...(findings.length === 0 ? ['  There is no policy: every agent may use everything.'] : [table(rows)]),
     ...(entry.kind === 'tool' ? [`  Category: ${categoryText(entry)}.`] : []),
     ...(allowed && approvals.length > 0 ? [`  Calls need an approval: ${plain(approvals.join(', '))}.`] : []),
@@ -74,7 +74,7 @@ function categoryText(entry: Entry): string {
   return `${domain}/${effect}, by its ${by}`;
 }
 
-function describe({ kind, name, sourceKey, item }: Entry, program: Program): string {
+function describe({ kind, name, sourceKey, item }: Entry, io: CommandIo): string {
   const own = item.name === name ? '' : ` "${item.name}"`;
-  return `${paint('bold', plain(name), program)} ${plain(`(${kind}${own} of "${sourceKey}")`)}`;
+  return `${paint('bold', plain(name), io)} ${plain(`(${kind}${own} of "${sourceKey}")`)}`;
 }

@@ -4,7 +4,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { EventMap, EventName } from '../base/events.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { logCalls } from '../observe/log-calls.ts';
-import type { Program } from './program.ts';
+import type { CommandIo } from './command-io.ts';
 import { jsonText, paint, plain } from './terminal.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -31,10 +31,10 @@ const WARNED: readonly string[] = ['down', 'crash_loop', 'locked'];
 
 const marks = { debug: 'dim', info: 'cyan', warn: 'yellow', error: 'red' } as const;
 
-export function startLog(gateway: Gateway, level: Verbosity, program: Program): void {
+export function startLog(gateway: Gateway, level: Verbosity, io: CommandIo): void {
   const least = LEVELS.indexOf(level);
   if (level === 'debug')
-    gateway.use(logCalls((message) => write({ level: 'debug', message: gateway.redact(message) }, program)));
+    gateway.use(logCalls((message) => write({ level: 'debug', message: gateway.redact(message) }, io)));
   let known = new Set<string>();
   gateway.events.listen((name, event) => {
     let lines = LINES[name](event);
@@ -44,7 +44,7 @@ export function startLog(gateway: Gateway, level: Verbosity, program: Program): 
       lines = lines.filter((line) => !known.has(`${line.source} ${line.message}`));
       known = now;
     }
-    for (const line of lines) if (LEVELS.indexOf(line.level) >= least) write(line, program);
+    for (const line of lines) if (LEVELS.indexOf(line.level) >= least) write(line, io);
   });
 }
 
@@ -80,13 +80,13 @@ const LINES: { readonly [K in EventName]: (event: EventMap[K]) => LogLine[] } = 
   ],
 };
 
-function write(line: LogLine, program: Program): void {
-  if (program.stderr.isTTY === true) {
+function write(line: LogLine, io: CommandIo): void {
+  if (io.stderr.isTTY === true) {
     const source = line.source === undefined ? '' : `${plain(line.source)}: `;
-    program.stderr.write(
-      `${paint(marks[line.level], line.level.padEnd(5), program, 'stderr')} ${source}${plain(line.message)}\n`,
+    io.stderr.write(
+      `${paint(marks[line.level], line.level.padEnd(5), io, 'stderr')} ${source}${plain(line.message)}\n`,
     );
   } else {
-    program.stderr.write(`${jsonText({ time: new Date().toISOString(), ...line })}\n`);
+    io.stderr.write(`${jsonText({ time: new Date().toISOString(), ...line })}\n`);
   }
 }

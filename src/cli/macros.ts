@@ -4,21 +4,20 @@ import { categoryOf } from '../catalog/category.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { withVerbs } from './arguments.ts';
 import { call } from './call.ts';
+import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
-import type { Program } from './program.ts';
 import { withGateway } from './session.ts';
 import { brief, columns, paint, plain, printResult, table } from './terminal.ts';
 
 export const macros = withVerbs('macros', {
-  list: (_, options, program) =>
-    withGateway(options, program, async (gateway) => list(gateway, options, program), { audit: false }),
-  async run(args, options, program) {
+  list: (_, options, io) => withGateway(options, io, async (gateway) => list(gateway, options, io), { audit: false }),
+  async run(args, options, io) {
     if (args.length === 0) throw new GatewayError('usage', 'Which macro? toolgate macros run NAME [key=value …].');
-    return call(args, options, program);
+    return call(args, options, io);
   },
 });
 
-function list({ config, catalog }: Gateway, options: Options, program: Program): number {
+function list({ config, catalog }: Gateway, options: Options, io: CommandIo): number {
   const entries = [...catalog.entries.tool.values()].filter(({ item }) => item.uses !== undefined);
   const rows = config.macros.map((macro) => {
     const entry = entries.find(({ item }) => item.name === macro.name);
@@ -32,9 +31,9 @@ function list({ config, catalog }: Gateway, options: Options, program: Program):
     };
   });
   const cells = rows.map(({ name, present, steps, description }) => [
-    `${present ? paint('green', '✓', program) : paint('red', '✗', program)} ${plain(name)}`,
+    `${present ? paint('green', '✓', io) : paint('red', '✗', io)} ${plain(name)}`,
     plain(steps.map(({ tool }) => tool).join(', ')),
-    paint('dim', brief(description, Math.max(20, columns(program) - 60)), program),
+    paint('dim', brief(description, Math.max(20, columns(io) - 60)), io),
   ]);
-  return printResult(options, rows, rows.length === 0 ? 'There are no macros.' : table(cells), program);
+  return printResult(options, rows, rows.length === 0 ? 'There are no macros.' : table(cells), io);
 }

@@ -1,5 +1,5 @@
 /** The options of all commands: how they are parsed, their types, and their `--help` texts. */
-import type { Program } from './program.ts';
+import type { CommandIo } from './command-io.ts';
 
 interface OptionSpec {
   readonly type: 'string' | 'boolean';
@@ -94,7 +94,7 @@ type ValueOf<Spec> = Spec extends { type: 'boolean' }
 export type Options = { readonly [Name in OptionName]?: ValueOf<(typeof optionTable)[Name]> };
 
 /** A command, or one of its verbs. Returns the exit code. */
-export type RunCommand = (args: readonly string[], options: Options, program: Program) => Promise<number>;
+export type RunCommand = (args: readonly string[], options: Options, io: CommandIo) => Promise<number>;
 
 export function optionSpec(name: OptionName): OptionSpec {
   return optionTable[name];

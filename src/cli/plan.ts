@@ -9,14 +9,14 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { type Plan, planTask, requireProfile } from '../plans/plan.ts';
 import { type PlanConfig, planConfig } from '../plans/plan-config.ts';
 import { CONFIG_MAP_NAME, configMapName, planConfigMap, planJson, planToml } from '../plans/plan-text.ts';
+import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
-import type { Program } from './program.ts';
 import { loadOptions, withGateway } from './session.ts';
 import { jsonText, print, warn } from './terminal.ts';
 
 const FORMATS = ['toml', 'json', 'configmap'];
 
-export async function plan(_: readonly string[], options: Options, program: Program): Promise<number> {
+export async function plan(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const format = options.format ?? 'toml';
   if (!FORMATS.includes(format))
     throw new GatewayError('usage', `--format is one of ${FORMATS.join(', ')}, not "${format}".`);
@@ -25,29 +25,29 @@ export async function plan(_: readonly string[], options: Options, program: Prog
       'usage',
       `"${options.name}" is not a valid ConfigMap name: use lower-case letters, digits and "-".`,
     );
-  const task = await readTask(options, program);
+  const task = await readTask(options, io);
   if (options.offline !== true) {
     // The gateway itself must see everything, so it is not narrowed to the task.
     const { task: __, ...rest } = options;
-    const work = (gateway: Gateway) => show(planIn(gateway, task, options.agent), gateway.config, options, program);
-    return withGateway(rest, program, work, { audit: false });
+    const work = (gateway: Gateway) => show(planIn(gateway, task, options.agent), gateway.config, options, io);
+    return withGateway(rest, io, work, { audit: false });
   }
   if (options.agent !== undefined)
     throw new GatewayError('usage', '--agent needs to know what the servers offer: leave out --offline.');
-  const config = await loadConfig(loadOptions(options, program));
+  const config = await loadConfig(loadOptions(options, io));
   requireProfile(task, config.tasks.rules());
   const servers = config.servers.filter(({ enabled }) => enabled).map((one) => ({ ...one, present: false }));
-  return show(planTask(task, config.tasks.rules(), EMPTY_CATALOG, servers), config, options, program);
+  return show(planTask(task, config.tasks.rules(), EMPTY_CATALOG, servers), config, options, io);
 }
 
-async function readTask({ task: file, service, type, description, profile }: Options, program: Program): Promise<Task> {
+async function readTask({ task: file, service, type, description, profile }: Options, io: CommandIo): Promise<Task> {
   const given = Object.entries({ service, type, description, profile }).filter(([, value]) => value !== undefined);
   if (file === undefined && given.length === 0)
     throw new GatewayError(
       'usage',
       'Which task? toolgate plan --service S --type T --description TEXT, or --task FILE.',
     );
-  const loaded = file === undefined ? {} : await loadTask(file, program.cwd());
+  const loaded = file === undefined ? {} : await loadTask(file, io.cwd());
   return taskFromValue({ ...loaded, ...Object.fromEntries(given) });
 }
 
@@ -58,15 +58,15 @@ function planIn(gateway: Gateway, task: Task, agent: string | undefined): Plan {
   return planTask(task, rules, catalog, gateway.statuses());
 }
 
-async function show(planned: Plan, base: Config, options: Options, program: Program): Promise<number> {
-  if (options.json === true) return print(jsonText(toJson(planned), 2), program);
+async function show(planned: Plan, base: Config, options: Options, io: CommandIo): Promise<number> {
+  if (options.json === true) return print(jsonText(toJson(planned), 2), io);
   const config = planConfig(base, planned);
-  program.stdout.write(await toText(planned, config, options));
+  io.stdout.write(await toText(planned, config, options));
   if (planned.tools.length === 0)
-    warn('the task gets no tools: no rule matches, or no server has the tools they name.', program);
-  for (const text of planned.missing) warn(text, program);
+    warn('the task gets no tools: no rule matches, or no server has the tools they name.', io);
+  for (const text of planned.missing) warn(text, io);
   if (config.variables.length > 0)
-    warn(`secrets are not printed. Set ${config.variables.join(', ')} in the environment of the gateway.`, program);
+    warn(`secrets are not printed. Set ${config.variables.join(', ')} in the environment of the gateway.`, io);
   return 0;
 }
 

@@ -4,75 +4,75 @@
  */
 import { constants } from 'node:os';
 import { GatewayError } from '../base/errors.ts';
+import type { CommandIo, Signal } from './command-io.ts';
 import type { Choice } from './pick.ts';
-import type { Program, Signal } from './program.ts';
 import { paint } from './terminal.ts';
 
 /** Whether a person can answer a question. */
-export function hasTerminal(program: Program): boolean {
-  return program.stdin.isTTY === true;
+export function hasTerminal(io: CommandIo): boolean {
+  return io.stdin.isTTY === true;
 }
 
 /** Whether a person can also see a list to pick from. */
-export function canPick(program: Program): boolean {
-  return hasTerminal(program) && program.stderr.isTTY === true;
+export function canPick(io: CommandIo): boolean {
+  return hasTerminal(io) && io.stderr.isTTY === true;
 }
 
-export async function confirm(question: string, program: Program): Promise<boolean> {
-  if (!hasTerminal(program)) throw new GatewayError('usage', `${question} Add --yes to do it.`);
+export async function confirm(question: string, io: CommandIo): Promise<boolean> {
+  if (!hasTerminal(io)) throw new GatewayError('usage', `${question} Add --yes to do it.`);
   const { default: prompt } = await import('@inquirer/confirm');
-  const theme = themeOf(program);
-  return show((context) => prompt({ message: question, default: false, theme }, context), program);
+  const theme = themeOf(io);
+  return show((context) => prompt({ message: question, default: false, theme }, context), io);
 }
 
 /** A value that is not shown while it is typed. It is asked for twice, because a typing mistake cannot be seen. */
-export async function askTwice(question: string, again: string, program: Program): Promise<string> {
-  const first = await askHidden(`${question}:`, program);
+export async function askTwice(question: string, again: string, io: CommandIo): Promise<string> {
+  const first = await askHidden(`${question}:`, io);
   if (first === '') throw new GatewayError('usage', 'Nothing was typed, and nothing was changed.');
-  if ((await askHidden(`${again}:`, program)) !== first)
+  if ((await askHidden(`${again}:`, io)) !== first)
     throw new GatewayError('usage', 'The two values differ. Nothing was changed.');
   return first;
 }
 
-async function askHidden(question: string, program: Program): Promise<string> {
+async function askHidden(question: string, io: CommandIo): Promise<string> {
   const { default: prompt } = await import('@inquirer/password');
   let isCut = false;
   // The prompt ends at the first line break and drops what follows. Part of a pasted key must not be taken for the key.
   const check = (chunk: Buffer) => {
     isCut ||= /[\r\n]\s*\S/.test(chunk.toString());
   };
-  program.stdin.on('data', check);
+  io.stdin.on('data', check);
   try {
-    const theme = themeOf(program);
-    const answer = await show((context) => prompt({ message: question, theme }, context), program);
+    const theme = themeOf(io);
+    const answer = await show((context) => prompt({ message: question, theme }, context), io);
     if (isCut)
       throw new GatewayError('usage', 'A value of several lines cannot be typed. Nothing was changed. Use --stdin.');
     return answer;
   } finally {
-    program.stdin.off('data', check);
+    io.stdin.off('data', check);
   }
 }
 
 /** The values that were picked, in the order of the list. */
-export async function pick(choices: readonly Choice[], chosen: Iterable<string>, program: Program): Promise<string[]> {
+export async function pick(choices: readonly Choice[], chosen: Iterable<string>, io: CommandIo): Promise<string[]> {
   const { pickPrompt } = await import('./pick.ts');
   const config = {
     choices,
     chosen: [...chosen],
-    rows: program.stderr.rows || 24,
-    columns: program.stderr.columns || 80,
+    rows: io.stderr.rows || 24,
+    columns: io.stderr.columns || 80,
   };
   // A picker is shown while servers are running. A signal closes them first; the process ends after that.
   const prompt = (context: PromptContext) => pickPrompt(config, { ...context, clearPromptOnDone: true });
-  const picked = await show(prompt, program, false);
+  const picked = await show(prompt, io, false);
   if (picked === null) throw cancelled();
   return picked;
 }
 
 /** All of standard input, without the line break at its end. */
-export async function readInput(program: Program): Promise<string> {
+export async function readInput(io: CommandIo): Promise<string> {
   const chunks: Buffer[] = [];
-  for await (const chunk of program.stdin) chunks.push(chunk as Buffer);
+  for await (const chunk of io.stdin) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks)
     .toString()
     .replace(/\r?\n$/, '');
@@ -92,10 +92,10 @@ interface PromptContext {
  */
 async function show<Value>(
   prompt: (context: PromptContext) => Promise<Value>,
-  program: Program,
+  io: CommandIo,
   exits = true,
 ): Promise<Value> {
-  const { stdin, stderr } = program;
+  const { stdin, stderr } = io;
   const ending = new AbortController();
   let endedBy: NodeJS.Signals | null = null;
   const end = (signal: NodeJS.Signals) => {
@@ -104,17 +104,17 @@ async function show<Value>(
   };
   // At Ctrl-D and at the end of input readline closes and pauses stdin, and the prompt would wait forever.
   const leave = () => ending.abort();
-  for (const signal of SIGNALS) program.on(signal, end);
+  for (const signal of SIGNALS) io.on(signal, end);
   stdin.on('pause', leave);
   try {
     return await prompt({ input: stdin, output: stderr, signal: ending.signal });
   } catch (error) {
-    if (endedBy !== null && exits) program.exit(128 + constants.signals[endedBy]);
+    if (endedBy !== null && exits) io.exit(128 + constants.signals[endedBy]);
     if (error instanceof Error && ['ExitPromptError', 'AbortPromptError'].includes(error.name)) throw cancelled();
     throw error;
   } finally {
     stdin.off('pause', leave);
-    for (const signal of SIGNALS) program.off(signal, end);
+    for (const signal of SIGNALS) io.off(signal, end);
   }
 }
 
@@ -123,8 +123,8 @@ function cancelled(): GatewayError {
 }
 
 /** Replaces the library's own styles, which decide by stdout, and on Node 20 always use colour. */
-function themeOf(program: Program) {
-  const styled = (style: Parameters<typeof paint>[0]) => (text: string) => paint(style, text, program, 'stderr');
+function themeOf(io: CommandIo) {
+  const styled = (style: Parameters<typeof paint>[0]) => (text: string) => paint(style, text, io, 'stderr');
   return {
     prefix: { idle: styled('cyan')('?'), done: styled('green')('✔') },
     style: {

@@ -8,43 +8,43 @@ import { openStdioDoor } from '../doors/stdio.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { followConfigAndSignal, followSecrets } from '../gateway/watch.ts';
 import { openTelemetry } from '../telemetry/open.ts';
+import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
-import type { Program } from './program.ts';
 import { loadOptions, startGateway } from './session.ts';
 import { paint, plain, print, table, untilSignal, warn } from './terminal.ts';
 
-export async function stdio(_: readonly string[], options: Options, program: Program): Promise<number> {
-  const gateway = await startGateway(options, program, 'warn');
-  const stop = untilSignal(program);
-  const telemetry = await startTelemetry(gateway, program);
-  const following = follow(gateway, options, program);
-  const door = openStdioDoor(gateway, program.stdin, program.stdout, options.agent);
+export async function stdio(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
+  const gateway = await startGateway(options, io, 'warn');
+  const stop = untilSignal(io);
+  const telemetry = await startTelemetry(gateway, io);
+  const following = follow(gateway, options, io);
+  const door = openStdioDoor(gateway, io.stdin, io.stdout, options.agent);
   await Promise.race([door.ended, stop]);
   following.close();
   door.close();
   await gateway.close();
   await telemetry.close();
   // A client that holds our input open must not keep us alive.
-  program.stdin.destroy();
+  io.stdin.destroy();
   return 0;
 }
 
-export async function serve(_: readonly string[], options: Options, program: Program): Promise<number> {
-  const gateway = await startGateway(options, program, 'warn', true);
-  const telemetry = await startTelemetry(gateway, program);
+export async function serve(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
+  const gateway = await startGateway(options, io, 'warn', true);
+  const telemetry = await startTelemetry(gateway, io);
   try {
     const { http } = gateway.config;
-    const token = program.env.BEARER_TOKEN || null;
+    const token = io.env.BEARER_TOKEN || null;
     const door = await openHttpDoor(gateway, {
       host: options.host ?? http.host,
       port: options.port === undefined ? http.port : readPort(options.port),
       token,
     });
-    if (http.trustAgentHeader) warn(trustText(door), program);
-    const following = follow(gateway, options, program);
-    const stop = untilSignal(program);
-    print(connectText(door, token !== null, gateway.config, program), program);
-    await Promise.race([stop, showServed(gateway, program)]);
+    if (http.trustAgentHeader) warn(trustText(door), io);
+    const following = follow(gateway, options, io);
+    const stop = untilSignal(io);
+    print(connectText(door, token !== null, gateway.config, io), io);
+    await Promise.race([stop, showServed(gateway, io)]);
     await stop;
     following.close();
     await door.drain(gateway.config.http.drain);
@@ -57,8 +57,8 @@ export async function serve(_: readonly string[], options: Options, program: Pro
 }
 
 /** Applies changes of the configuration file and of the secrets to the gateway. */
-function follow(gateway: Gateway, options: Options, program: Program): { close(): void } {
-  const followed = [followConfigAndSignal(gateway, loadOptions(options, program), program), followSecrets(gateway)];
+function follow(gateway: Gateway, options: Options, io: CommandIo): { close(): void } {
+  const followed = [followConfigAndSignal(gateway, loadOptions(options, io), io), followSecrets(gateway)];
   return {
     close() {
       for (const one of followed) one.close();
@@ -67,13 +67,13 @@ function follow(gateway: Gateway, options: Options, program: Program): { close()
 }
 
 /** Sends traces and metrics if the `OTEL_…` variables ask for it. A gateway whose telemetry fails still serves. */
-async function startTelemetry(gateway: Gateway, program: Program): Promise<{ close(): Promise<void> }> {
+async function startTelemetry(gateway: Gateway, io: CommandIo): Promise<{ close(): Promise<void> }> {
   try {
     const telemetry = await openTelemetry(gateway);
     return {
       async close() {
         // An exporter that still tries to send would keep the process alive.
-        if (telemetry !== null && !(await telemetry.close())) program.exit(0);
+        if (telemetry !== null && !(await telemetry.close())) io.exit(0);
       },
     };
   } catch (error) {
@@ -98,7 +98,7 @@ function connectText(
   { url, isOpen }: ListeningDoor,
   token: boolean,
   { controls, http }: Config,
-  program: Program,
+  io: CommandIo,
 ): string {
   // With JWTs alone, clients find out by themselves where to get one.
   const variable = token ? 'BEARER_TOKEN' : isOpen || http.jwt !== null ? null : 'TOOLGATE_TOKEN';
@@ -107,11 +107,11 @@ function connectText(
   const header = variable === null ? '' : ` --header "Authorization: Bearer $${variable}"`;
   const selects = controls.length > 0;
   return [
-    `Toolgate is listening on ${paint('bold', url, program)}`,
-    ...(isOpen ? [paint('dim', 'No BEARER_TOKEN is set: every program on this machine may connect.', program)] : []),
-    ...(variable === 'TOOLGATE_TOKEN' ? [paint('dim', 'Each agent has its own token: toolgate agents.', program)] : []),
+    `Toolgate is listening on ${paint('bold', url, io)}`,
+    ...(isOpen ? [paint('dim', 'No BEARER_TOKEN is set: every io on this machine may connect.', io)] : []),
+    ...(variable === 'TOOLGATE_TOKEN' ? [paint('dim', 'Each agent has its own token: toolgate agents.', io)] : []),
     // Since 2026-07-28 nothing distinguishes the clients of one agent.
-    ...(selects ? [paint('dim', 'Clients without sessions (2026-07-28) share what is activated.', program)] : []),
+    ...(selects ? [paint('dim', 'Clients without sessions (2026-07-28) share what is activated.', io)] : []),
     '',
     'Connect Claude Code:',
     `  claude mcp add --transport http toolgate ${url}${header}`,
@@ -128,24 +128,24 @@ function connectText(
  * Prints what is served. Servers that take longer, for example to install dependencies, are printed when they are
  * ready.
  */
-async function showServed(gateway: Gateway, program: Program): Promise<void> {
+async function showServed(gateway: Gateway, io: CommandIo): Promise<void> {
   const tried = gateway.tried();
   await Promise.race([tried, sleep(gateway.config.startWait, undefined, { ref: false })]);
   const late = gateway.statuses().filter(({ state }) => state === 'starting');
-  const rows = servedRows(gateway, program);
-  print(rows.length === 0 ? 'No servers are configured.' : `Serving:\n${table(rows)}`, program);
+  const rows = servedRows(gateway, io);
+  print(rows.length === 0 ? 'No servers are configured.' : `Serving:\n${table(rows)}`, io);
   if (late.length === 0) return;
   await tried;
   const keys = late.map(({ key }) => key);
-  print(table(servedRows(gateway, program, keys)), program);
+  print(table(servedRows(gateway, io, keys)), io);
 }
 
-function servedRows(gateway: Gateway, program: Program, keys?: readonly string[]): string[][] {
+function servedRows(gateway: Gateway, io: CommandIo, keys?: readonly string[]): string[][] {
   return gateway
     .statuses()
     .filter(({ key }) => keys === undefined || keys.includes(key))
     .map(({ key, state, present, detail }) => [
-      `  ${present ? paint('green', '✓', program) : state === 'starting' ? '…' : paint('red', '✗', program)} ${key}`,
+      `  ${present ? paint('green', '✓', io) : state === 'starting' ? '…' : paint('red', '✗', io)} ${key}`,
       present ? offerText(gateway, key) : plain(detail === '' ? state : `${state}: ${detail}`),
     ]);
 }

@@ -4,37 +4,37 @@ import { loadTask } from '../config/task.ts';
 import { type Gateway, openGateway } from '../gateway/gateway.ts';
 import { requireProfile } from '../plans/plan.ts';
 import { findKey, INSECURE_TEXT } from '../store/secret-key.ts';
+import type { CommandIo } from './command-io.ts';
 import { readVerbosity, startLog } from './log.ts';
 import type { Options } from './options.ts';
-import type { Program } from './program.ts';
 import { warn, withSpinner } from './terminal.ts';
 
-export function loadOptions(options: Options, program: Program): LoadOptions {
-  return { cwd: program.cwd(), env: program.env, ...(options.config === undefined ? {} : { path: options.config }) };
+export function loadOptions(options: Options, io: CommandIo): LoadOptions {
+  return { cwd: io.cwd(), env: io.env, ...(options.config === undefined ? {} : { path: options.config }) };
 }
 
 export async function startGateway(
   options: Options,
-  program: Program,
+  io: CommandIo,
   defaultLevel: string,
   audit?: boolean,
 ): Promise<Gateway> {
-  const level = readVerbosity(options['log-level'] ?? levelOf(program.env.LOG_LEVEL) ?? defaultLevel);
-  const config = await loadConfig(loadOptions(options, program));
-  const task = options.task === undefined ? null : await loadTask(options.task, program.cwd());
+  const level = readVerbosity(options['log-level'] ?? levelOf(io.env.LOG_LEVEL) ?? defaultLevel);
+  const config = await loadConfig(loadOptions(options, io));
+  const task = options.task === undefined ? null : await loadTask(options.task, io.cwd());
   if (task !== null) requireProfile(task, config.tasks.rules());
   const gateway = await openGateway(config, {
     task,
-    env: program.env,
-    spawn: program.spawn,
+    env: io.env,
+    spawn: io.spawn,
     ...(audit !== undefined && { audit }),
   });
   const equipped = options['equip-toolset'];
   if (equipped !== undefined)
     await gateway.equip(equipped).catch((error) => gateway.close().then(() => Promise.reject(error)));
-  startLog(gateway, level, program);
+  startLog(gateway, level, io);
   // Shown at every log level.
-  if ((await findKey(config.vault).catch(() => null))?.isInsecure === true) warn(INSECURE_TEXT, program);
+  if ((await findKey(config.vault).catch(() => null))?.isInsecure === true) warn(INSECURE_TEXT, io);
   for (const message of config.notices) gateway.events.emit('note', { source: 'configuration', message });
   return gateway;
 }
@@ -55,13 +55,13 @@ interface SessionOptions {
 /** Runs `work` once the servers have been tried, and closes the gateway afterwards in any case. */
 export async function withGateway(
   options: Options,
-  program: Program,
+  io: CommandIo,
   work: (gateway: Gateway) => Promise<number>,
   { audit, isEnough = () => false }: SessionOptions = {},
 ): Promise<number> {
-  const gateway = await startGateway(options, program, 'error', audit);
+  const gateway = await startGateway(options, io, 'error', audit);
   const interrupted = new Promise<number>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) program.once(signal, () => resolve(130));
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) io.once(signal, () => resolve(130));
   });
   const started = new Promise<void>((resolve, reject) => {
     gateway.events.listen((name) => {
@@ -70,7 +70,7 @@ export async function withGateway(
     gateway.tried().then(resolve, reject);
   });
   try {
-    await Promise.race([interrupted, withSpinner('starting servers', started, program)]);
+    await Promise.race([interrupted, withSpinner('starting servers', started, io)]);
     return await Promise.race([interrupted, work(gateway)]);
   } finally {
     await gateway.close();

@@ -4,39 +4,34 @@ import type { CallKind } from '../calls/outcome.ts';
 import type { TallyMetrics } from '../observe/histogram.ts';
 import type { AgentMetrics, EntryMetrics } from '../observe/metrics.ts';
 import { readUrl } from './arguments.ts';
+import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
-import type { Program } from './program.ts';
 import { ask } from './remote.ts';
 import { brief, duration, paint, printResult, table } from './terminal.ts';
 
 const kinds: Readonly<Record<string, CallKind>> = { tools: 'tool', resources: 'resource', prompts: 'prompt' };
 
-export async function showStats(what: string, options: Options, program: Program): Promise<number> {
+export async function showStats(what: string, options: Options, io: CommandIo): Promise<number> {
   const kind = kinds[what];
   if (kind === undefined && what !== 'agents')
     throw new GatewayError(
       'usage',
       `There are no metrics for ${what}. Choose from ${[...Object.keys(kinds), 'agents'].join(', ')}.`,
     );
-  const { calls, agents } = await fetchMetrics(readUrl('--url', options.url ?? 'http://127.0.0.1:8808'), program);
-  if (kind === undefined) return show(agents, agentTable, options, program);
+  const { calls, agents } = await fetchMetrics(readUrl('--url', options.url ?? 'http://127.0.0.1:8808'), io);
+  if (kind === undefined) return show(agents, agentTable, options, io);
   const ofKind = calls.filter((row) => row.kind === kind);
-  return show(ofKind, entryTable, options, program);
+  return show(ofKind, entryTable, options, io);
 }
 
 function show<T extends TallyMetrics>(
   all: readonly T[],
-  toTable: (rows: readonly T[], program: Program) => string,
+  toTable: (rows: readonly T[], io: CommandIo) => string,
   options: Options,
-  program: Program,
+  io: CommandIo,
 ) {
   const rows = [...all].sort((a, b) => b.calls - a.calls);
-  return printResult(
-    options,
-    rows,
-    rows.length === 0 ? 'Nothing has been called yet.' : toTable(rows, program),
-    program,
-  );
+  return printResult(options, rows, rows.length === 0 ? 'Nothing has been called yet.' : toTable(rows, io), io);
 }
 
 interface ReportedMetrics {
@@ -44,7 +39,7 @@ interface ReportedMetrics {
   readonly agents: readonly AgentMetrics[];
 }
 
-async function fetchMetrics({ origin }: URL, { env }: Program): Promise<ReportedMetrics> {
+async function fetchMetrics({ origin }: URL, { env }: CommandIo): Promise<ReportedMetrics> {
   const token = env.BEARER_TOKEN;
   const response = await ask(new URL('/metrics', origin), token ? { authorization: `Bearer ${token}` } : {});
   if (response.status === 401)
@@ -74,18 +69,14 @@ async function readMetrics(response: Response): Promise<ReportedMetrics | null> 
 
 const COUNTS = ['CALLS', 'ERRORS', 'TOOL ERRORS', 'P50', 'P99'];
 
-function entryTable(rows: readonly EntryMetrics[], program: Program): string {
-  const cells = rows.map((row) => [
-    nameCell(row.name || 'others', program),
-    oneLine(row.server || 'any'),
-    ...counts(row),
-  ]);
-  return table([heading(['NAME', 'SERVER', ...COUNTS], program), ...cells]);
+function entryTable(rows: readonly EntryMetrics[], io: CommandIo): string {
+  const cells = rows.map((row) => [nameCell(row.name || 'others', io), oneLine(row.server || 'any'), ...counts(row)]);
+  return table([heading(['NAME', 'SERVER', ...COUNTS], io), ...cells]);
 }
 
-function agentTable(rows: readonly AgentMetrics[], program: Program): string {
-  const cells = rows.map((row) => [nameCell(row.agent || 'others', program), ...counts(row), String(row.refused)]);
-  return table([heading(['AGENT', ...COUNTS, 'REFUSED'], program), ...cells]);
+function agentTable(rows: readonly AgentMetrics[], io: CommandIo): string {
+  const cells = rows.map((row) => [nameCell(row.agent || 'others', io), ...counts(row), String(row.refused)]);
+  return table([heading(['AGENT', ...COUNTS, 'REFUSED'], io), ...cells]);
 }
 
 function counts({ calls, outcomes, p50, p99 }: TallyMetrics): string[] {
@@ -93,12 +84,12 @@ function counts({ calls, outcomes, p50, p99 }: TallyMetrics): string[] {
   return [String(calls), String(errors), String(outcomes.tool_error), duration(p50), duration(p99)];
 }
 
-function heading(words: readonly string[], program: Program): string[] {
-  return words.map((word) => paint('dim', word, program));
+function heading(words: readonly string[], io: CommandIo): string[] {
+  return words.map((word) => paint('dim', word, io));
 }
 
-function nameCell(text: string, program: Program): string {
-  return paint('bold', oneLine(text), program);
+function nameCell(text: string, io: CommandIo): string {
+  return paint('bold', oneLine(text), io);
 }
 
 function oneLine(text: string): string {

@@ -1,20 +1,20 @@
 /** What the CLI prints: colour and movement on a terminal, plain text in a pipe; and the signals that end it. */
 import { styleText } from 'node:util';
+import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
-import type { Program } from './program.ts';
 
 type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 
-function isColourful(program: Program, stream: 'stdout' | 'stderr'): boolean {
-  const { NO_COLOR, FORCE_COLOR } = program.env;
+function isColourful(io: CommandIo, stream: 'stdout' | 'stderr'): boolean {
+  const { NO_COLOR, FORCE_COLOR } = io.env;
   if (NO_COLOR !== undefined && NO_COLOR !== '') return false;
   if (FORCE_COLOR !== undefined && FORCE_COLOR !== '0') return true;
-  return program[stream].isTTY === true;
+  return io[stream].isTTY === true;
 }
 
-export function paint(style: Style, text: string, program: Program, stream: 'stdout' | 'stderr' = 'stdout'): string {
+export function paint(style: Style, text: string, io: CommandIo, stream: 'stdout' | 'stderr' = 'stdout'): string {
   // styleText would check the stream itself, but by other rules.
-  return isColourful(program, stream) ? styleText(style, text, { validateStream: false }) : text;
+  return isColourful(io, stream) ? styleText(style, text, { validateStream: false }) : text;
 }
 
 /** Makes text from a server safe to show: none of its escape sequences reach the terminal. */
@@ -32,18 +32,18 @@ export function jsonText(value: unknown, indent?: number): string {
 }
 
 /** Prints a line. Returns exit code 0, so that a command can end with it. */
-export function print(text: string, program: Program): 0 {
-  program.stdout.write(`${text}\n`);
+export function print(text: string, io: CommandIo): 0 {
+  io.stdout.write(`${text}\n`);
   return 0;
 }
 
 /** Prints the result of a command: as JSON for programs, as text for people. */
-export function printResult({ json }: Pick<Options, 'json'>, value: unknown, text: string, program: Program): 0 {
-  return print(json === true ? jsonText(value, 2) : text, program);
+export function printResult({ json }: Pick<Options, 'json'>, value: unknown, text: string, io: CommandIo): 0 {
+  return print(json === true ? jsonText(value, 2) : text, io);
 }
 
-export function warn(text: string, program: Program): void {
-  program.stderr.write(`${paint('yellow', 'warning:', program, 'stderr')} ${plain(text)}\n`);
+export function warn(text: string, io: CommandIo): void {
+  io.stderr.write(`${paint('yellow', 'warning:', io, 'stderr')} ${plain(text)}\n`);
 }
 
 /** Text on one line, cut to `width` characters. */
@@ -69,18 +69,18 @@ function width(cell: string): number {
   return [...cell.replace(/\u001b\[\d+m/g, '')].length;
 }
 
-export function columns(program: Program): number {
-  return program.stdout.columns ?? 120;
+export function columns(io: CommandIo): number {
+  return io.stdout.columns ?? 120;
 }
 
 /** Shows that work is in progress, on a terminal only. */
-export async function withSpinner<T>(text: string, work: Promise<T>, program: Program): Promise<T> {
-  const { stderr } = program;
+export async function withSpinner<T>(text: string, work: Promise<T>, io: CommandIo): Promise<T> {
+  const { stderr } = io;
   if (stderr.isTTY !== true) return work;
   const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
   let frame = 0;
   const timer = setInterval(() => {
-    stderr.write(`\r${paint('cyan', frames[frame++ % frames.length]!, program, 'stderr')} ${text}`);
+    stderr.write(`\r${paint('cyan', frames[frame++ % frames.length]!, io, 'stderr')} ${text}`);
   }, 80);
   try {
     return await work;
@@ -97,14 +97,14 @@ export function duration(ms: number | null): string {
 }
 
 /** Resolves at the first SIGINT or SIGTERM. A second one ends the process at once. */
-export function untilSignal(program: Program): Promise<void> {
+export function untilSignal(io: CommandIo): Promise<void> {
   return new Promise((resolve) => {
     const stop = () => {
       resolve();
-      program.once('SIGINT', () => program.exit(130));
-      program.once('SIGTERM', () => program.exit(143));
+      io.once('SIGINT', () => io.exit(130));
+      io.once('SIGTERM', () => io.exit(143));
     };
-    program.once('SIGINT', stop);
-    program.once('SIGTERM', stop);
+    io.once('SIGINT', stop);
+    io.once('SIGTERM', stop);
   });
 }

@@ -12,18 +12,18 @@ import type { Gateway } from '../gateway/gateway.ts';
 import type { LibraryToolset } from '../store/toolset-library.ts';
 import { readToolset, TOOLSET_NAME } from '../store/toolsets.ts';
 import { withVerbs } from './arguments.ts';
+import type { CommandIo } from './command-io.ts';
 import type { Options, RunCommand } from './options.ts';
-import type { Program } from './program.ts';
 import { canPick, pick } from './prompts.ts';
 import { withGateway } from './session.ts';
 import { brief, columns, paint, plain, print, printResult, table, warn } from './terminal.ts';
 
-type GatewayVerb = (gateway: Gateway, args: readonly string[], options: Options, program: Program) => Promise<number>;
+type GatewayVerb = (gateway: Gateway, args: readonly string[], options: Options, io: CommandIo) => Promise<number>;
 
 const inGateway =
   (verb: GatewayVerb): RunCommand =>
-  (args, options, program) =>
-    withGateway(options, program, (gateway) => verb(gateway, args, options, program));
+  (args, options, io) =>
+    withGateway(options, io, (gateway) => verb(gateway, args, options, io));
 
 export const toolsets = withVerbs('toolsets', {
   list: inGateway(list),
@@ -31,43 +31,38 @@ export const toolsets = withVerbs('toolsets', {
   create: inGateway(create),
   edit: inGateway(edit),
   delete: inGateway(remove),
-  equip: inGateway((gateway, [name = ''], _, program) => equip(gateway, name, program)),
-  unequip: inGateway((gateway, _, __, program) => equip(gateway, null, program)),
+  equip: inGateway((gateway, [name = ''], _, io) => equip(gateway, name, io)),
+  unequip: inGateway((gateway, _, __, io) => equip(gateway, null, io)),
   import: inGateway(importAll),
 });
 
-async function list(gateway: Gateway, _: readonly string[], options: Options, program: Program): Promise<number> {
+async function list(gateway: Gateway, _: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const { toolsets: all, problems } = await gateway.toolsets.list();
-  for (const problem of problems) warn(problem, program);
+  for (const problem of problems) warn(problem, io);
   const rows = all.map(({ name, place, tools, description }) => [
-    paint('bold', name, program),
+    paint('bold', name, io),
     place,
     counted(tools.length, 'entry', 'entries'),
-    brief(description, columns(program) - 50),
+    brief(description, columns(io) - 50),
   ]);
-  return printResult(options, all, all.length === 0 ? 'There are no toolsets.' : table(rows), program);
+  return printResult(options, all, all.length === 0 ? 'There are no toolsets.' : table(rows), io);
 }
 
 async function show(
   gateway: Gateway,
   [name = '']: readonly string[],
   options: Options,
-  program: Program,
+  io: CommandIo,
 ): Promise<number> {
   const toolset = await find(gateway, name);
   const entries = toolsOf(gateway);
   const tools = toolset.tools.flatMap(({ namespacedName }) => resolveReference(namespacedName, entries));
   const rows = tools.map(({ namespacedName, exposed, description }) => [
-    `  ${exposed === null ? paint('red', '✗', program) : paint('green', '✓', program)} ${plain(namespacedName)}`,
-    paint('dim', brief(description, columns(program) - 40), program),
+    `  ${exposed === null ? paint('red', '✗', io) : paint('green', '✓', io)} ${plain(namespacedName)}`,
+    paint('dim', brief(description, columns(io) - 40), io),
   ]);
   const json = { ...toolset, available: tools.filter(({ exposed }) => exposed !== null) };
-  return printResult(
-    options,
-    json,
-    `${paint('bold', name, program)} ${plain(toolset.description)}\n${table(rows)}`,
-    program,
-  );
+  return printResult(options, json, `${paint('bold', name, io)} ${plain(toolset.description)}\n${table(rows)}`, io);
 }
 
 interface ListedTool {
@@ -87,10 +82,10 @@ function resolveReference(reference: string, entries: readonly Entry[]): ListedT
   }));
 }
 
-async function create(gateway: Gateway, args: readonly string[], options: Options, program: Program): Promise<number> {
+async function create(gateway: Gateway, args: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const [name = '', ...named] = args;
   const isName = TOOLSET_NAME.test(name);
-  const tools = isName && named.length === 0 && canPick(program) ? await pickTools(gateway, [], program) : named;
+  const tools = isName && named.length === 0 && canPick(io) ? await pickTools(gateway, [], io) : named;
   if (!isName || tools.length === 0)
     throw new GatewayError(
       'usage',
@@ -98,20 +93,20 @@ async function create(gateway: Gateway, args: readonly string[], options: Option
     );
   const toolset = { name, description: options.description ?? '', tools: resolve(gateway, tools), toolNotes: [] };
   const place = options.user === true ? 'user' : 'project';
-  return printSaved(await gateway.toolsets.create(toolset, place), options, program);
+  return printSaved(await gateway.toolsets.create(toolset, place), options, io);
 }
 
 async function edit(
   gateway: Gateway,
   [name = '']: readonly string[],
   options: Options,
-  program: Program,
+  io: CommandIo,
 ): Promise<number> {
   const { add = [], remove: removed = [], description } = options;
-  if (add.length + removed.length === 0 && description === undefined && canPick(program)) {
+  if (add.length + removed.length === 0 && description === undefined && canPick(io)) {
     const chosen = (await find(gateway, name)).tools.map(({ namespacedName }) => namespacedName);
-    const tools = resolve(gateway, await pickTools(gateway, chosen, program));
-    return printSaved(await gateway.toolsets.change(name, (toolset) => ({ ...toolset, tools })), options, program);
+    const tools = resolve(gateway, await pickTools(gateway, chosen, io));
+    return printSaved(await gateway.toolsets.change(name, (toolset) => ({ ...toolset, tools })), options, io);
   }
   const added = resolve(gateway, add);
   const saved = await gateway.toolsets.change(name, (toolset) => {
@@ -122,11 +117,11 @@ async function edit(
     const fresh = added.filter(({ namespacedName }) => !known.has(namespacedName));
     return { ...toolset, description: description ?? toolset.description, tools: [...kept, ...fresh] };
   });
-  return printSaved(saved, options, program);
+  return printSaved(saved, options, io);
 }
 
 /** Lets the person at the terminal pick, and shows what each tool costs. */
-async function pickTools(gateway: Gateway, chosen: readonly string[], program: Program): Promise<string[]> {
+async function pickTools(gateway: Gateway, chosen: readonly string[], io: CommandIo): Promise<string[]> {
   const entries = toolsOf(gateway);
   const choices = entries.map((entry) => ({
     value: canonicalName(entry),
@@ -134,7 +129,7 @@ async function pickTools(gateway: Gateway, chosen: readonly string[], program: P
     tokens: tokensOf(entry),
   }));
   const marked = entries.filter((entry) => chosen.some((one) => isMeant(one, entry))).map(canonicalName);
-  const picked = await pick(choices, marked, program);
+  const picked = await pick(choices, marked, io);
   if (picked.length === 0) throw new GatewayError('usage', 'No tools were chosen. Nothing was saved.');
   return picked;
 }
@@ -144,20 +139,20 @@ async function importAll(
   gateway: Gateway,
   [path]: readonly string[],
   { user }: Options,
-  program: Program,
+  io: CommandIo,
 ): Promise<number> {
-  const home = program.env.HOME || homedir();
+  const home = io.env.HOME || homedir();
   const file = path ?? join(home, '.toolprint', 'hypertool-mcp', 'config.json');
-  const text = await readFile(resolvePath(program.cwd(), file), 'utf8').catch(() => null);
+  const text = await readFile(resolvePath(io.cwd(), file), 'utf8').catch(() => null);
   const saved = readSaved(text, file);
   for (const [name, value] of saved) {
     try {
       if (!TOOLSET_NAME.test(name)) throw new Error('its name is not valid for a toolset');
       const { description, tools, toolNotes } = readToolset(value, name);
       await gateway.toolsets.create({ name, description, tools, toolNotes }, user === true ? 'user' : 'project');
-      print(`Saved "${name}" with ${counted(tools.length, 'tool')}.`, program);
+      print(`Saved "${name}" with ${counted(tools.length, 'tool')}.`, io);
     } catch (error) {
-      warn(`"${name}" was left out: ${messageOf(error)}`, program);
+      warn(`"${name}" was left out: ${messageOf(error)}`, io);
     }
   }
   return 0;
@@ -181,17 +176,17 @@ async function remove(
   gateway: Gateway,
   [name = '']: readonly string[],
   { yes }: Options,
-  program: Program,
+  io: CommandIo,
 ): Promise<number> {
   if (yes !== true) throw new GatewayError('usage', `Add --yes to delete the toolset "${name}" for good.`);
   await gateway.toolsets.remove(name);
-  return print(`Deleted "${name}".`, program);
+  return print(`Deleted "${name}".`, io);
 }
 
-async function equip(gateway: Gateway, name: string | null, program: Program): Promise<number> {
+async function equip(gateway: Gateway, name: string | null, io: CommandIo): Promise<number> {
   if (name !== null) await find(gateway, name);
   await gateway.equip(name);
-  return print(name === null ? 'No toolset is equipped.' : `Equipped "${name}", from the next start on.`, program);
+  return print(name === null ? 'No toolset is equipped.' : `Equipped "${name}", from the next start on.`, io);
 }
 
 async function find({ toolsets }: Gateway, name: string): Promise<LibraryToolset> {
@@ -217,6 +212,6 @@ function resolve(gateway: Gateway, names: readonly string[]): { namespacedName: 
   return [...new Set<Entry>(found)].map((entry) => ({ namespacedName: canonicalName(entry), refId: refIdOf(entry) }));
 }
 
-function printSaved(saved: LibraryToolset, options: Options, program: Program): number {
-  return printResult(options, saved, `Saved "${saved.name}" with ${counted(saved.tools.length, 'tool')}.`, program);
+function printSaved(saved: LibraryToolset, options: Options, io: CommandIo): number {
+  return printResult(options, saved, `Saved "${saved.name}" with ${counted(saved.tools.length, 'tool')}.`, io);
 }

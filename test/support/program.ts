@@ -7,7 +7,7 @@ import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { Program } from '../../src/cli/program.ts';
+import type { CommandIo } from '../../src/cli/command-io.ts';
 import { type Child, type Ending, type Exit, startChild, textOf, within } from './child.ts';
 import { atEnd } from './cleanup.ts';
 import { spawn } from './in-process-server.ts';
@@ -48,7 +48,7 @@ function startInProcess(args: readonly string[], { cwd, env, ending = 'SIGTERM' 
   const exitCalled = new Promise<number>((resolve) => {
     exit = resolve;
   });
-  const program: Program = Object.assign(events, {
+  const program: CommandIo = Object.assign(events, {
     env,
     cwd: () => cwd,
     stdin,
@@ -106,7 +106,7 @@ function startInProcess(args: readonly string[], { cwd, env, ending = 'SIGTERM' 
 
 const ADVICE = 'Call useProcesses() of test/support/switch.ts at the top of the test file.';
 
-async function run(args: readonly string[], program: Program): Promise<number> {
+async function run(args: readonly string[], program: CommandIo): Promise<number> {
   const main = await import('../../src/cli/main.ts');
   return main.run(args, program);
 }

@@ -1,11 +1,11 @@
 /**
- * The process that a command runs in, as a value. The real process is one; a test gives others, so that it can run commands
- * with streams, environments and folders of their own.
+ * What a command uses of its process, as a value. The program passes its own process; a test passes others, so that it can run
+ * commands with streams, environments and folders of their own.
  */
 import type { Readable, Writable } from 'node:stream';
 import type { Spawn } from '../sources/spawn.ts';
 
-export interface Program {
+export interface CommandIo {
   readonly env: Readonly<Record<string, string | undefined>>;
   cwd(): string;
   readonly stdin: Readable & { readonly isTTY?: boolean };
