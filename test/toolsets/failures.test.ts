@@ -1,5 +1,5 @@
 /** An equip that fails in the middle changes nothing: not the tools, not the equipped toolset, not the files. */
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ const SETS = '[toolsets.one]\ntools = ["git.status"]\n[toolsets.two]\ntools = ["
 /** Every file below a folder with its text. Files that record calls and servers are left out. */
 function filesIn(folder: string, path = ''): Record<string, string> {
   const entries = readdirSync(join(folder, path)).filter(
-    (name) => !['offers', 'verdicts', 'usage.json'].includes(name),
+    (name) => !['offers', 'verdicts', 'usage.json', '.gitignore'].includes(name),
   );
   return Object.assign(
     {},
@@ -45,7 +45,7 @@ async function startEquipped(files: Files = {}): Promise<Equipped> {
   const gateway = await startStdio({ config: toolsetsToml(SERVERS, SETS), files });
   const data = join(gateway.cwd, '.toolgate');
   await control(gateway.client, 'equip-toolset', { name: 'one' });
-  await waitFor(() => readdirSync(data).includes('equipped.json'));
+  await waitFor(() => existsSync(join(data, 'equipped.json')));
   expect(equippedIn(data)).toBe('one');
   const { client, cwd, changes, stderr } = gateway;
   return { client, cwd, changes, stderr, data };
