@@ -27,7 +27,7 @@ interface Wanted {
   /** How many times the caller has subscribed to it. */
   count: number;
   /** Whether the server was not told about it, or told to stop, because the caller may not see the resource. */
-  isResting: boolean;
+  isSuspended: boolean;
 }
 
 export function createCallerSubscriptions<T extends { readonly client: ClientChannel }>(
@@ -35,8 +35,8 @@ export function createCallerSubscriptions<T extends { readonly client: ClientCha
 ): CallerSubscriptions<T> {
   const callers = new Map<T, Map<string, Wanted>>();
 
-  function stop({ client }: T, { sourceId, upstreamUri, isResting }: Wanted): void {
-    if (!isResting) sourceOf(sourceId)?.subscriptions?.(client).remove(upstreamUri);
+  function stop({ client }: T, { sourceId, upstreamUri, isSuspended }: Wanted): void {
+    if (!isSuspended) sourceOf(sourceId)?.subscriptions?.(client).remove(upstreamUri);
   }
 
   function resume({ client }: T, wanted: Wanted): void {
@@ -46,7 +46,7 @@ export function createCallerSubscriptions<T extends { readonly client: ClientCha
       .add(upstreamUri)
       .catch(() => {
         // The server refuses now. The next look tries again.
-        wanted.isResting = true;
+        wanted.isSuspended = true;
       });
   }
 
@@ -66,7 +66,7 @@ export function createCallerSubscriptions<T extends { readonly client: ClientCha
           `Server "${entry.sourceKey}" does not announce changes of its resources.`,
         );
       const upstreamUri = JSON.parse(Buffer.from(upstreamName, 'latin1').toString()) as string;
-      callers.set(caller, own.set(uri, { sourceId: entry.sourceId, upstreamUri, count: 1, isResting: false }));
+      callers.set(caller, own.set(uri, { sourceId: entry.sourceId, upstreamUri, count: 1, isSuspended: false }));
       try {
         await source.subscriptions!(caller.client).add(upstreamUri);
       } catch (error) {
@@ -84,11 +84,11 @@ export function createCallerSubscriptions<T extends { readonly client: ClientCha
     },
     look(caller, view) {
       for (const [uri, wanted] of callers.get(caller) ?? []) {
-        const mustRest = isHidden(view(), uri);
-        if (mustRest === wanted.isResting) continue;
-        if (mustRest) stop(caller, wanted);
-        wanted.isResting = mustRest;
-        if (!mustRest) resume(caller, wanted);
+        const isNowHidden = isHidden(view(), uri);
+        if (isNowHidden === wanted.isSuspended) continue;
+        if (isNowHidden) stop(caller, wanted);
+        wanted.isSuspended = isNowHidden;
+        if (!isNowHidden) resume(caller, wanted);
       }
     },
     leave(caller) {
