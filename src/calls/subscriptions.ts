@@ -1,6 +1,6 @@
 /**
  * Tracks which caller has subscribed to which resource, and maps a server's own URI to the URI that each caller used.
- * A subscription rests while the policy hides its resource: the server is told to stop, and to begin again when the
+ * A subscription is suspended while the policy hides its resource: the server is told to stop, and to begin again when the
  * resource is back, because the client does not learn that it would have to subscribe again.
  */
 
