@@ -3,19 +3,19 @@ import { configDefaults, defineConfig } from 'vitest/config';
 const soak = process.env.SOAK === '1';
 /** Long tests that cover what others cover too, or more of the same. They run with `npm run test:wide`. */
 const WIDE = [
-  'test/conformance/direct.test.ts',
-  'test/conformance/crossing.test.ts',
-  'test/programs/mcporter.test.ts',
-  'test/activation/inspector.test.ts',
+  'test/clients/conformance-direct.test.ts',
+  'test/clients/conformance-crossing.test.ts',
+  'test/clients/mcporter.test.ts',
+  'test/clients/inspector.test.ts',
   'test/activation/real-servers.test.ts',
   'test/telemetry/starting.test.ts',
-  'test/dock/python-environment.test.ts',
-  'test/dock/node-environment.test.ts',
-  'test/dock/faults.test.ts',
-  'test/dock/faults-folder.test.ts',
-  'test/dock/orphans.test.ts',
+  'test/tool-folders/python-environment.test.ts',
+  'test/tool-folders/node-environment.test.ts',
+  'test/tool-folders/faults.test.ts',
+  'test/tool-folders/faults-folder.test.ts',
+  'test/tool-folders/worker-orphans.test.ts',
   'test/rest/schemathesis.test.ts',
-  'test/examples/folders.test.ts',
+  'test/examples/examples-folders.test.ts',
   'test/scripts/test-runner-faults.test.ts',
 ];
 /** These need a process of their own: they replace clocks that modules keep, or measure code that other tests have warmed up. */
@@ -24,9 +24,9 @@ const ALONE = [
   'src/calls/parked.test.ts',
   'src/base/pattern.test.ts',
   'src/base/backoff.test.ts',
-  'test/http/streams.test.ts',
+  'test/http/http-streams.test.ts',
   'test/policy/seeing.test.ts',
-  'test/stateless/streams.test.ts',
+  'test/modern-clients/modern-streams.test.ts',
 ];
 const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts'];
 const narrow = process.env.WIDE === '1' ? [] : WIDE;

@@ -1,6 +1,5 @@
 /** What is active at startup, and how toolman_activate changes it. */
 import { describe, expect, it } from 'vitest';
-import { server, serversToml } from '../support/server.ts';
 import {
   activate,
   activated,
@@ -17,7 +16,8 @@ import {
   templateUris,
   toolNames,
   useGateway,
-} from './doors.ts';
+} from '../support/doors.ts';
+import { server, serversToml } from '../support/server.ts';
 
 const git = server(
   'basic',

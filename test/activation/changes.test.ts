@@ -1,9 +1,6 @@
 /** List-changed notifications: one for every actual change of a list, none if nothing changed. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { waitFor } from '../support/processes.ts';
-import { server, serversToml } from '../support/server.ts';
-import { tempFolder, writeFiles } from '../support/temp.ts';
 import {
   activate,
   activated,
@@ -18,7 +15,10 @@ import {
   resourceUris,
   templateUris,
   toolNames,
-} from './doors.ts';
+} from '../support/doors.ts';
+import { waitFor } from '../support/processes.ts';
+import { server, serversToml } from '../support/server.ts';
+import { tempFolder, writeFiles } from '../support/temp.ts';
 
 const growing = fileURLToPath(new URL('./growing.mjs', import.meta.url));
 const git = server('basic', '--name', 'git', '--tools', 'status,push', '--resources', 'log://1', '--prompts', 'p');

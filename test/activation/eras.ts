@@ -1,6 +1,6 @@
 /** Answers of servers of earlier revisions, as clients of either era receive them. */
 import { expect } from 'vitest';
-import { type Door, isModern, type RawAnswer } from './doors.ts';
+import { type Door, isModern, type RawAnswer } from '../support/doors.ts';
 
 /** An answer as a client at this door receives it: the same bytes, preceded by the fields that 2026-07-28 requires. */
 export function asGiven(door: Door, method: string, answer: RawAnswer): RawAnswer {

@@ -2,11 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { arrived } from '../support/in-flight.ts';
-import { waitFor } from '../support/processes.ts';
-import { server, serversToml } from '../support/server.ts';
-import { tempFolder } from '../support/temp.ts';
-import { doctor } from './cli.ts';
+import { doctor } from '../support/activation-cli.ts';
 import {
   activated,
   call,
@@ -20,7 +16,11 @@ import {
   templateUris,
   toolNames,
   useGateway,
-} from './doors.ts';
+} from '../support/doors.ts';
+import { arrived } from '../support/in-flight.ts';
+import { waitFor } from '../support/processes.ts';
+import { server, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
 
 const all = 'active_toolsets = ["*"]\n';
 const offer = ['--tools', 'list,日本', '--resources', 'p://list', '--templates', 'p://{id}', '--prompts', 'sum'];

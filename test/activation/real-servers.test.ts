@@ -6,8 +6,6 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { findMember, readElements, readMembers } from '../../src/protocol/json.ts';
 import { childEnv, startChild } from '../support/child.ts';
 import { openPipe, type PipeConnection } from '../support/connection.ts';
-import { serversToml } from '../support/server.ts';
-import { tempFolder } from '../support/temp.ts';
 import {
   activated,
   call,
@@ -23,7 +21,9 @@ import {
   templateUris,
   toolNames,
   useGateway,
-} from './doors.ts';
+} from '../support/doors.ts';
+import { serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
 import { asGiven, definitionAt, listFields } from './eras.ts';
 
 const program = (name: string) =>

@@ -1,9 +1,6 @@
 /** Resources and templates: listed under prefixed URIs, read by their servers' own URIs. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { waitFor } from '../support/processes.ts';
-import { server, serversToml } from '../support/server.ts';
-import { tempFolder } from '../support/temp.ts';
 import {
   activated,
   doors,
@@ -15,7 +12,10 @@ import {
   resourceUris,
   templateUris,
   useGateway,
-} from './doors.ts';
+} from '../support/doors.ts';
+import { waitFor } from '../support/processes.ts';
+import { server, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
 import { codeAt, headerMissing } from './eras.ts';
 
 const a = ['--name', 'A', '--resources', 'n://1,n://2,shared://x', '--templates', 'n://{id},n://{id}/text'];

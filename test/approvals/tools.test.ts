@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readPetitions } from '../../src/index.ts';
-import { type Line, waitForLines } from '../audit/records.ts';
-import { openLegacy } from '../questions/use.ts';
+import { type Line, waitForLines } from '../support/audit-records.ts';
 import { runCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { openLegacy } from '../support/questions.ts';
 import { server, serversToml } from '../support/server.ts';
 
 const env = { TOOLGATE_OPERATOR_KEY: 'the-key-of-the-operator' };

@@ -4,11 +4,11 @@ import { configFromValue, GatewayError, openLocalDoor } from '../../src/index.ts
 import { READS_AT_ONCE } from '../../src/protocol/contract.ts';
 import { NO_ABILITIES } from '../../src/protocol/envelope.ts';
 import { readMessage } from '../../src/protocol/read.ts';
+import { auditOf, isAdmin, isCall, type Line, readLines, waitForLines } from '../support/audit-records.ts';
 import { startStdio } from '../support/gateway.ts';
 import { createGateway } from '../support/in-process-gateway.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { auditOf, isAdmin, isCall, type Line, readLines, waitForLines } from './records.ts';
 
 const ON = '[audit]\nenabled = true\n';
 const items = server('basic', '--resources', 'doc://a');

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { auditOf, isAdmin, isCall, isDenial, pure, readLines, waitForLines } from '../support/audit-records.ts';
 import { runCli } from '../support/cli.ts';
 import { connectSse } from '../support/connection.ts';
 import { type HttpGateway, startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
@@ -9,7 +10,6 @@ import { arrived } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { auditOf, isAdmin, isCall, isDenial, pure, readLines, waitForLines } from './records.ts';
 
 const ON = '[audit]\nenabled = true\n';
 const items = server('basic', '--resources', 'doc://a', '--templates', 'doc://by/{id}', '--prompts', 'p');

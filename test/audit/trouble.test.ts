@@ -3,10 +3,10 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { verifyAudit } from '../../src/index.ts';
+import { auditOf, isCall, readLines, waitForLines } from '../support/audit-records.ts';
 import { startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
-import { auditOf, isCall, readLines, waitForLines } from './records.ts';
 
 const servers = `active_toolsets = ["*"]\n${serversToml({ a: server('basic') })}`;
 const textOf = (result: unknown) => (result as { content: { text: string }[] }).content[0]!.text;

@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/index.ts';
-import { root } from '../docs/page.ts';
-import { initialize, PING, startSession } from '../http/raw.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { type Run, runCli, startCli } from '../support/cli.ts';
 import { tsTool } from '../support/dock.ts';
+import { root } from '../support/docs-page.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { connectModernHttp } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
+import { initialize, PING, startSession } from '../support/raw-http.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 

@@ -10,9 +10,9 @@ import { callsInFlight } from '../support/in-flight.ts';
 import { openModernPipe } from '../support/modern.ts';
 import { freePort } from '../support/ports.ts';
 import { waitFor } from '../support/processes.ts';
+import { connectTo, outlast, startAt, TOKEN } from '../support/restarts.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { connectTo, outlast, startAt, TOKEN } from './restarts.ts';
 
 const config = `controls = ["activate"]
 active_toolsets = ["*"]

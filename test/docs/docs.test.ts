@@ -5,11 +5,11 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { configJsonSchema } from '../../src/index.ts';
-import { open } from '../metrics/use.ts';
 import { connectHttp } from '../support/connection.ts';
+import { root, toPattern } from '../support/docs-page.ts';
+import { readAnchors, readLinks, readRows } from '../support/markdown.ts';
+import { open } from '../support/open-gateway.ts';
 import { serverEntry } from '../support/server.ts';
-import { readAnchors, readLinks, readRows } from './markdown.ts';
-import { root, toPattern } from './page.ts';
 
 const pages = readdirSync(join(root, 'docs')).map((name) => `docs/${name}`);
 

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { type Check, root } from './page.ts';
+import { type Check, root } from '../support/docs-page.ts';
 
 const packages = ['@modelcontextprotocol', 'express', 'fastify', 'hono', 'zod'];
 

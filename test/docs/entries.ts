@@ -4,8 +4,8 @@
  */
 import { expect } from 'vitest';
 import { parse } from 'yaml';
-import { toolsOf } from './clients.ts';
-import type { Check } from './page.ts';
+import { toolsOf } from '../support/client-entries.ts';
+import type { Check } from '../support/docs-page.ts';
 
 interface Entry {
   readonly url: string;

@@ -1,8 +1,8 @@
 /** Checks the blocks of docs/metrics.md for other programs against the gateway that the page has just started. */
 import { expect } from 'vitest';
 import { parse } from 'yaml';
-import { readExposition } from '../metrics/exposition.ts';
-import type { Check } from './page.ts';
+import type { Check } from '../support/docs-page.ts';
+import { readExposition } from '../support/exposition.ts';
 
 interface Scrape {
   readonly metrics_path: string;

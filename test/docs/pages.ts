@@ -2,13 +2,13 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'vitest';
+import { root, runPage } from '../support/docs-page.ts';
+import { manifestChecks } from '../support/manifests.ts';
 import { isMissingPython } from '../support/needs.ts';
 import { third } from '../support/wide.ts';
 import { embeddingChecks } from './embedding.ts';
 import { entryChecks } from './entries.ts';
-import { manifestChecks } from './manifests.ts';
 import { figureChecks } from './metrics.ts';
-import { root, runPage } from './page.ts';
 import { probeChecks } from './probes.ts';
 import { secretChecks } from './secrets.ts';
 

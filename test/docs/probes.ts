@@ -1,7 +1,7 @@
 /** Checks the probes that docs/operations.md shows, against the gateway that the page has just started. */
 import { expect } from 'vitest';
 import { parse } from 'yaml';
-import type { Check } from './page.ts';
+import type { Check } from '../support/docs-page.ts';
 
 interface Probe {
   readonly httpGet: { readonly path: string; readonly port: number };

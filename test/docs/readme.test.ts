@@ -7,10 +7,10 @@ import { loadConfig } from '../../src/index.ts';
 import { childEnv, startChild } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { connectHttp, openPipe } from '../support/connection.ts';
+import { root, runPage, type Sandbox, toPattern } from '../support/docs-page.ts';
 import { alive, descendants, waitFor } from '../support/processes.ts';
 import { dataDir, noPython } from '../support/python.ts';
 import { tempFolder } from '../support/temp.ts';
-import { root, runPage, type Sandbox, toPattern } from './page.ts';
 
 describe('README.md', () => {
   it('leads to a working connection, with every block run unchanged', async () => {

@@ -2,9 +2,9 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
-import { onTerminal } from '../secrets/terminal.ts';
+import { type Check, toPattern } from '../support/docs-page.ts';
 import { pythonProgram } from '../support/needs.ts';
-import { type Check, toPattern } from './page.ts';
+import { onTerminal } from '../support/terminal.ts';
 
 /** Every line that ends with a colon is a prompt. Each gets the same answer, which is not echoed. */
 const terminal: Check = async (text, { env, shell }) => {

@@ -2,9 +2,9 @@
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { root } from '../docs/page.ts';
 import { runCli } from '../support/cli.ts';
 import { commandFolder } from '../support/commands.ts';
+import { root } from '../support/docs-page.ts';
 import { startHttp } from '../support/gateway.ts';
 import { tempFolder } from '../support/temp.ts';
 

@@ -5,9 +5,9 @@ import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { callsInFlight } from '../support/in-flight.ts';
 import { enveloped, mirrored } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
+import { openSocket } from '../support/raw-http.ts';
 import { server, serversToml } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
-import { openSocket } from './raw.ts';
 
 useProcesses();
 

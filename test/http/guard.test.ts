@@ -4,7 +4,7 @@
  */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
-import { exchange, postLines, startSession } from './raw.ts';
+import { exchange, postLines, startSession } from '../support/raw-http.ts';
 
 /** 400 means the request passed the guard: it only lacks a session. PORT stands for the port of the gateway. */
 type Row = readonly [status: 400 | 403, what: string, lines: readonly string[]];

@@ -6,8 +6,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { callsInFlight } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
+import { INITIALIZED, initialize, PING, startSession } from '../support/raw-http.ts';
 import { server, serversToml } from '../support/server.ts';
-import { INITIALIZED, initialize, PING, startSession } from './raw.ts';
 
 const TYPES = { json: 'application/json', stream: 'text/event-stream' };
 let gateway: HttpGateway;

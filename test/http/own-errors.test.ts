@@ -1,8 +1,8 @@
 /** The gateway's own errors. The same object is a result that the model reads, or the data of a protocol error. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { type RawSession, startSession } from '../support/raw-http.ts';
 import { server, serversToml } from '../support/server.ts';
-import { type RawSession, startSession } from './raw.ts';
 
 let gateway: HttpGateway;
 let session: RawSession;

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { startHttp, startStdio } from '../support/gateway.ts';
+import { startSession } from '../support/raw-http.ts';
 import { server, serversToml } from '../support/server.ts';
-import { startSession } from './raw.ts';
 
 const names = (count: number) => Array.from({ length: count }, (_, n) => `t${n}`).join(',');
 const items = (...flags: string[]) => server('basic', ...flags);

@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { comeBack, openEvents, readAll, type SseEvent } from '../support/http-events.ts';
 import { waitFor } from '../support/processes.ts';
+import { type RawSession, startSession } from '../support/raw-http.ts';
 import { server, serversToml } from '../support/server.ts';
-import { comeBack, openEvents, readAll, type SseEvent } from './events.ts';
-import { type RawSession, startSession } from './raw.ts';
 
 const SERVERS = serversToml({ flood: server('flood'), up: server('changing'), asking: server('asking') });
 let gateway: HttpGateway;

@@ -3,8 +3,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { runCli, startCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { initialize, openSocket, PING, postLines, readReply, startSession } from '../support/raw-http.ts';
 import { server, serversToml } from '../support/server.ts';
-import { initialize, openSocket, PING, postLines, readReply, startSession } from './raw.ts';
 
 const TOKEN = 'correct-horse-battery-staple-7731';
 const config = `controls = []\n${serversToml({ up: server('basic'), broken: 'false' })}`;

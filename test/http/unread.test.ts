@@ -1,11 +1,11 @@
 /** Clients that pipeline requests and never read the replies. */
 import { connect } from 'node:net';
 import { expect, it } from 'vitest';
-import { toml } from '../resilience/use.ts';
-import { headersFor, requestText } from '../stateless/request.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { startHttp } from '../support/gateway.ts';
+import { headersFor, requestText } from '../support/modern-request.ts';
 import { waitFor } from '../support/processes.ts';
+import { toml } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 
 it('counts every unread reply on a connection against limits.unread_total', async () => {

@@ -4,9 +4,9 @@
  */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { request } from '../support/mcp-tasks.ts';
+import { startSession } from '../support/raw-http.ts';
 import { startHttpServer } from '../support/server.ts';
-import { request } from '../tasks/use.ts';
-import { startSession } from './raw.ts';
 
 const CANARY = 'canary-51c2';
 const inbound = {

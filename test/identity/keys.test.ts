@@ -2,10 +2,10 @@
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { initialize, startSession } from '../http/raw.ts';
 import { runCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { initialize, startSession } from '../support/raw-http.ts';
 import { type Issuer, makeKey, startIssuer } from './issuer.ts';
 
 async function start(issuer: Issuer, more = ''): Promise<HttpGateway> {

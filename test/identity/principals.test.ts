@@ -6,14 +6,14 @@ import { FULL_SCOPE } from '../../src/calls/caller.ts';
 import { programIdentity } from '../../src/calls/identity.ts';
 import { createModernPeers } from '../../src/doors/http/mcp/stateless.ts';
 import { configFromValue, createGateway } from '../../src/index.ts';
-import { type Events, openEvents, type SseEvent } from '../http/events.ts';
-import { PING, type RawSession, startSession } from '../http/raw.ts';
-import { answersTo, type ModernReply } from '../questions/use.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { type Events, openEvents, type SseEvent } from '../support/http-events.ts';
+import { request } from '../support/mcp-tasks.ts';
+import { answersTo, type ModernReply } from '../support/questions.ts';
+import { PING, type RawSession, startSession } from '../support/raw-http.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { request } from '../tasks/use.ts';
 import { startIssuer } from './issuer.ts';
 
 type Headers = Record<string, string>;

@@ -8,10 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type DoorHandlers, doorRoutes } from '../../src/doors/http/routes.ts';
 import { openAgentStore } from '../../src/index.ts';
-import { readRows } from '../docs/markdown.ts';
-import { root } from '../docs/page.ts';
-import { initialize, PING } from '../http/raw.ts';
+import { root } from '../support/docs-page.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { readRows } from '../support/markdown.ts';
+import { initialize, PING } from '../support/raw-http.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 

@@ -2,8 +2,8 @@
 import { createHmac } from 'node:crypto';
 import { exportSPKI } from 'jose';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { initialize, postLines } from '../http/raw.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { initialize, postLines } from '../support/raw-http.ts';
 import { type Issuer, makeKey, startIssuer, unsigned } from './issuer.ts';
 
 let issuer: Issuer;

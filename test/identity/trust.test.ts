@@ -3,10 +3,10 @@
  * grants admin.
  */
 import { describe, expect, it } from 'vitest';
-import { initialize, PING, postLines, startSession } from '../http/raw.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { initialize, PING, postLines, startSession } from '../support/raw-http.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { apiFiles } from '../../scripts/api/files.mjs';
-import { root } from '../docs/page.ts';
+import { root } from '../support/docs-page.ts';
 
 describe('the public interface', () => {
   it.each(Object.entries(apiFiles(root)))('matches %s; after an intended change, run `npm run api`', (path, text) => {

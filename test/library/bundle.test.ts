@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 import { describe, expect, it } from 'vitest';
-import { root } from '../docs/page.ts';
+import { root } from '../support/docs-page.ts';
 
 const dist = join(root, 'dist');
 

@@ -1,11 +1,11 @@
 /** The circuit breaker: after five failures in a row a server is not called for a while, then one call tests it. */
 import { describe, expect, it } from 'vitest';
 import type { Gateway } from '../../src/index.ts';
-import { open } from '../metrics/use.ts';
 import { killServer } from '../support/in-process-server.ts';
+import { open } from '../support/open-gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
-import { begin, beginMany, doorOf, hanging, refusalOf, startMoody, textOf } from './use.ts';
+import { begin, beginMany, doorOf, hanging, refusalOf, startMoody, textOf } from './limits.ts';
 
 const OPEN = /^Server "s" failed \d+ times in a row and is not called for now;/;
 

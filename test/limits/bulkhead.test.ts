@@ -3,9 +3,9 @@
  * once.
  */
 import { expect, it } from 'vitest';
-import { open } from '../metrics/use.ts';
+import { open } from '../support/open-gateway.ts';
 import { waitFor } from '../support/processes.ts';
-import { basic, begin, beginMany, doorOf, hanging, refusalOf, textOf } from './use.ts';
+import { basic, begin, beginMany, doorOf, hanging, refusalOf, textOf } from './limits.ts';
 
 it('a hanging server gets 256 running and 256 waiting calls, and other servers answer as before', async () => {
   const { gateway } = await open({ a: hanging(), b: basic() });

@@ -2,13 +2,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { figuresOf, open, openPipes, outcomesOf } from '../metrics/use.ts';
 import { connectHttp } from '../support/connection.ts';
 import { startHttp } from '../support/gateway.ts';
 import { connectModernHttp } from '../support/modern.ts';
+import { figuresOf, open, openPipes, outcomesOf } from '../support/open-gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serverEntry } from '../support/server.ts';
-import { basic, begin, doorOf, hanging, refusalOf, textOf } from './use.ts';
+import { basic, begin, doorOf, hanging, refusalOf, textOf } from './limits.ts';
 
 const cached = (more: object = {}) => basic({ tools: { '*': { cache: '10m', ...more } } });
 

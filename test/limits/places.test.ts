@@ -1,12 +1,12 @@
 /** Concurrency limits of a server, a tool and an agent: which calls wait, for how long, and which are refused. */
 import { describe, expect, it } from 'vitest';
 import { configFromValue } from '../../src/index.ts';
-import { open, openPipes } from '../metrics/use.ts';
 import { killServer } from '../support/in-process-server.ts';
+import { open, openPipes } from '../support/open-gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry, startHttpServer } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { begin, beginMany, doorOf, hanging, refusalOf, textOf } from './use.ts';
+import { begin, beginMany, doorOf, hanging, refusalOf, textOf } from './limits.ts';
 
 const moment = (ms = 50) => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -2,13 +2,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { open, openPipes } from '../metrics/use.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { passMidnight } from '../support/midnight.ts';
+import { open, openPipes } from '../support/open-gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { basic, begin, beginMany, doorOf, refusalOf, textOf } from './use.ts';
+import { basic, begin, beginMany, doorOf, refusalOf, textOf } from './limits.ts';
 
 describe('a rate limit', () => {
   it.each([1, 3, 10])('of %d a minute lets that many calls through, and says when to retry', async (count) => {

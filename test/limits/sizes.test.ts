@@ -4,12 +4,12 @@
 
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { basic as basicEntry, open, openPipes } from '../metrics/use.ts';
 import { connectHttp } from '../support/connection.ts';
 import { connectModernHttp } from '../support/modern.ts';
+import { basic as basicEntry, open, openPipes } from '../support/open-gateway.ts';
 import { startHttpServer } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { basic, begin, doorOf, readBy, refusalOf } from './use.ts';
+import { basic, begin, doorOf, readBy, refusalOf } from './limits.ts';
 
 describe('the size limit of arguments', () => {
   it.each([19, 20, 21])('allows up to 20 bytes: %d bytes sent', async (size) => {

@@ -1,8 +1,8 @@
 /** Macros whose steps need an answer: to a question of a server, or an approval by a person. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { accept, answersTo, askedIn, callModern, jsonOf, openLegacy } from '../questions/use.ts';
 import { runCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { accept, answersTo, askedIn, callModern, jsonOf, openLegacy } from '../support/questions.ts';
 import { server, serversToml } from '../support/server.ts';
 
 const CONFIG = `controls = []

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { configFromValue, explainName, type Gateway, openHttpDoor, openLocalDoor } from '../../src/index.ts';
-import { waitForLines } from '../audit/records.ts';
+import { waitForLines } from '../support/audit-records.ts';
 import { childEnv } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { connectHttp } from '../support/connection.ts';

@@ -5,9 +5,9 @@ import { connectHttp, connectSse } from '../support/connection.ts';
 import { callsInFlight } from '../support/in-flight.ts';
 import { killServer } from '../support/in-process-server.ts';
 import { connectModernHttp } from '../support/modern.ts';
+import { basic, figuresOf, hanging, type Opened, open, openPipes, outcomesOf } from '../support/open-gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
-import { basic, figuresOf, hanging, type Opened, open, openPipes, outcomesOf } from './use.ts';
 
 const TOOL_ERROR = { json: '{"content":[{"type":"text","text":"no"}],"isError":true}' };
 /** Without arguments the fixture answers with a protocol error. */

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { GatewayError, logCalls, openLocalDoor } from '../../src/index.ts';
 import { startStdio } from '../support/gateway.ts';
 import { callsInFlight } from '../support/in-flight.ts';
+import { basic, hanging, open } from '../support/open-gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
-import { basic, hanging, open } from './use.ts';
 
 describe('logCalls', () => {
   it('writes one line for each call, without arguments and results', async () => {

@@ -4,19 +4,19 @@ import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { openLocalDoor } from '../../src/index.ts';
 import type { MetricsRegistry } from '../../src/observe/metrics.ts';
-import { exchange } from '../http/raw.ts';
 import { clientOf } from '../support/client.ts';
 import { connectHttp, connectSse } from '../support/connection.ts';
+import { readExposition } from '../support/exposition.ts';
 import { startHttp } from '../support/gateway.ts';
 import { killServer } from '../support/in-process-server.ts';
 import { connectModernHttp } from '../support/modern.ts';
 import { isMissing } from '../support/needs.ts';
+import { basic, hanging, open, openPipes } from '../support/open-gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { exchange } from '../support/raw-http.ts';
 import { server, serversToml } from '../support/server.ts';
 import { writeFiles } from '../support/temp.ts';
 import { packageVersion } from '../support/version.ts';
-import { readExposition } from './exposition.ts';
-import { basic, hanging, open, openPipes } from './use.ts';
 
 describe('GET /metrics', () => {
   it('returns the text format with every metric', async () => {

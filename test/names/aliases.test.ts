@@ -1,5 +1,6 @@
 /** Aliases of tools and prompts in calls, and their limits: an alias gives no access to an inactive item. */
 import { describe, expect, it } from 'vitest';
+import { runCli } from '../support/cli.ts';
 import {
   activated,
   call,
@@ -13,13 +14,12 @@ import {
   refusal,
   toolNames,
   useGateway,
-} from '../activation/doors.ts';
-import { runCli } from '../support/cli.ts';
+} from '../support/doors.ts';
 import { startHttp } from '../support/gateway.ts';
 import { enveloped, mirrored } from '../support/modern.ts';
+import { modernMethods, startServer, tool } from '../support/plain-http-server.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { modernMethods, startServer, tool } from '../upstreams/http-server.ts';
 
 const servers = serversToml({
   git: server('basic', '--name', 'git', '--tools', 'status,commit,log.all', '--prompts', 'sum'),

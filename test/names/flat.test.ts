@@ -2,8 +2,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { doctor } from '../activation/cli.ts';
-import { callText, doors, enter, promptNames, resourceUris, templateUris, useGateway } from '../activation/doors.ts';
+import { doctor } from '../support/activation-cli.ts';
+import { callText, doors, enter, promptNames, resourceUris, templateUris, useGateway } from '../support/doors.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serverEntry, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { configFromValue, explainName, type Gateway, openLocalDoor } from '../../src/index.ts';
-import { open } from '../metrics/use.ts';
 import { runCli } from '../support/cli.ts';
 import { connectHttp } from '../support/connection.ts';
+import { open } from '../support/open-gateway.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 

@@ -1,7 +1,7 @@
 /** A short version of test/soak/policies.test.ts. */
 import { expect, it } from 'vitest';
-import { holdPolicies } from '../soak/policies.ts';
-import { createRandom } from '../soak/random.ts';
+import { holdPolicies } from '../support/changing-policies.ts';
+import { createRandom } from '../support/random.ts';
 
 it('enforces the policies of many agents while a server hangs', { timeout: 120_000 }, async () => {
   const plan = { agents: 12, hanging: 100, rounds: 1, phase: 1_500, pace: 50 };

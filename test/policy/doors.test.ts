@@ -6,13 +6,13 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Kind } from '../../src/catalog/item.ts';
 import { configFromValue, type Gateway, openHttpDoor } from '../../src/index.ts';
+import { type Ask, DOORS, type Door, openAsk, TOOLS_ONLY } from '../support/asking.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { createGateway } from '../support/in-process-gateway.ts';
 import { AGENTS, NAMES, naivelyAllowed, type RandomPolicy, randomPolicy, SERVERS } from '../support/policies.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { runs } from '../support/wide.ts';
-import { type Ask, DOORS, type Door, openAsk, TOOLS_ONLY } from './asking.ts';
 
 const RUNS = runs(12);
 

@@ -5,6 +5,7 @@
 
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { configFromValue, type Gateway, type GatewayError, openHttpDoor, openLocalDoor } from '../../src/index.ts';
+import { type Ask, DOORS, openAsk, type Reply, TOOLS_ONLY } from '../support/asking.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { clientOf } from '../support/client.ts';
 import { connectHttp } from '../support/connection.ts';
@@ -13,7 +14,6 @@ import { connectModernHttp } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { type Ask, DOORS, openAsk, type Reply, TOOLS_ONLY } from './asking.ts';
 
 const mcpServers = {
   open: serverEntry(

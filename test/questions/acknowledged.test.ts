@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
+import { callModern, jsonOf } from '../support/questions.ts';
 import { CLIENTS, expectHeard, listen, listenModern, start } from './hearers.ts';
-import { callModern, jsonOf } from './use.ts';
 
 const SERVERS = ['modern stdio', 'modern http'] as const;
 

@@ -4,8 +4,8 @@ import { expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
 import { runningServers } from '../support/in-process-server.ts';
 import { waitFor } from '../support/processes.ts';
+import { answersTo, askedIn, callModern, jsonOf, type ModernReply } from '../support/questions.ts';
 import { server } from '../support/server.ts';
-import { answersTo, askedIn, callModern, jsonOf, type ModernReply } from './use.ts';
 
 it('an open question that a stateless client abandoned is dropped for a new call', { timeout: 60_000 }, async () => {
   const name = `away-${process.pid}`;

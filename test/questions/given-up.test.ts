@@ -1,13 +1,13 @@
 /** Cancelled calls that the server keeps working on. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { toml } from '../resilience/use.ts';
-import { startUpstreams } from '../soak/upstreams.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { callsInFlight } from '../support/in-flight.ts';
+import { errorOf, textOf } from '../support/modern-servers.ts';
+import { type Asked, accept, openLegacy } from '../support/questions.ts';
+import { toml } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
-import { errorOf, textOf } from '../upstreams/use.ts';
-import { type Asked, accept, openLegacy } from './use.ts';
+import { startUpstreams } from '../support/soak-servers.ts';
 
 /** Calls, and cancels as soon as the call has been sent to its server. */
 async function giveUp(

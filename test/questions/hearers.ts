@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { messagesOf as linesOf } from '../pass-through/clients.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { runningServers } from '../support/in-process-server.ts';
 import { mirrored } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
+import { callModern } from '../support/questions.ts';
+import { messagesOf as linesOf } from '../support/relay-clients.ts';
 import { server, startListening } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { callModern } from './use.ts';
 
 const UPDATED = 'notifications/resources/updated';
 export const CLIENTS = ['legacy', 'modern'] as const;

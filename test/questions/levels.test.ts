@@ -2,8 +2,8 @@
 import { expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { ABLE, answerWith } from '../support/questions.ts';
 import { server } from '../support/server.ts';
-import { ABLE, answerWith } from './use.ts';
 
 it('delivers debug messages of a call while another call of the client waits for an answer', async () => {
   const config = `controls = []\n\n[[servers]]\nnamespace = "w"\ncommand = ${JSON.stringify(server('whole-legacy'))}\n`;

@@ -7,12 +7,12 @@ import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
 import { killServer } from '../support/in-process-server.ts';
+import { textOf } from '../support/modern-servers.ts';
 import { waitFor } from '../support/processes.ts';
+import { ABLE, callModern, jsonOf, openLegacy, request } from '../support/questions.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { textOf } from '../upstreams/use.ts';
 import { configOf, OVER, placeOf, startPersonal } from './personal.ts';
-import { ABLE, callModern, jsonOf, openLegacy, request } from './use.ts';
 
 interface Whoami {
   readonly pid: number;

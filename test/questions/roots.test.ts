@@ -3,14 +3,14 @@ import { pathToFileURL } from 'node:url';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { describe, expect, it } from 'vitest';
-import { startFixture } from '../conformance/suite.ts';
+import { startFixture } from '../support/conformance-suite.ts';
 import { type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
+import { textOf } from '../support/modern-servers.ts';
 import { waitFor } from '../support/processes.ts';
+import { answersTo, callModern, jsonOf, type ModernReply, request } from '../support/questions.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { textOf } from '../upstreams/use.ts';
 import { configOf, OVER, placeOf, startPersonal } from './personal.ts';
-import { answersTo, callModern, jsonOf, type ModernReply, request } from './use.ts';
 
 const capabilities = { roots: { listChanged: true } };
 const rootsOf = (...names: string[]) => ({ roots: names.map((name) => ({ uri: `file:///${name}`, name })) });

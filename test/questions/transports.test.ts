@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { connectModernHttp } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
+import { answersTo, askedIn, callModern, jsonOf, openLegacy, openLegacyPipe } from '../support/questions.ts';
 import { configOf, placeOf, SHARED_OVER, startPersonal } from './personal.ts';
-import { answersTo, askedIn, callModern, jsonOf, openLegacy, openLegacyPipe } from './use.ts';
 
 const said = (word: string) => ({ action: 'accept', content: { word: `re ${word}` } });
 

@@ -7,14 +7,14 @@ import {
   ListRootsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 import { describe, expect, it } from 'vitest';
-import { messagesOf } from '../pass-through/clients.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { killServer } from '../support/in-process-server.ts';
+import { textOf } from '../support/modern-servers.ts';
 import { waitFor } from '../support/processes.ts';
+import { ABLE, answersTo, askedIn, callModern } from '../support/questions.ts';
+import { messagesOf } from '../support/relay-clients.ts';
 import { server } from '../support/server.ts';
-import { textOf } from '../upstreams/use.ts';
 import { configOf, OVER, type Over, placeOf, SHARED_OVER, startPersonal } from './personal.ts';
-import { ABLE, answersTo, askedIn, callModern } from './use.ts';
 
 /** A client that never answers. It records its questions, and which of them were withdrawn. */
 function neverAnswer(client: Client) {

@@ -9,9 +9,9 @@ import { type Config, configFromValue, followConfig, type Gateway, loadConfig, o
 import { atEnd } from '../support/cleanup.ts';
 import { createGateway, openGateway } from '../support/in-process-gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { toml } from '../support/running-gateway.ts';
 import { server, serverEntry } from '../support/server.ts';
 import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
-import { toml } from './use.ts';
 
 const entry = (namespace: string) => ({
   namespace,

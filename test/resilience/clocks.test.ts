@@ -1,9 +1,9 @@
 /** The two timeouts of a call: one since the last sign of life, one in total. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type StdioGateway, startStdio } from '../support/gateway.ts';
+import { errorOf, textOf } from '../support/modern-servers.ts';
+import { timed, toml } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
-import { errorOf, textOf } from '../upstreams/use.ts';
-import { timed, toml } from './use.ts';
 
 let gateway: StdioGateway;
 beforeAll(async () => {

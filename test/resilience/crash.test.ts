@@ -6,10 +6,21 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { alive, running, waitFor } from '../support/processes.ts';
+import {
+  call,
+  callError,
+  callText,
+  logged,
+  logOf,
+  pidOf,
+  timed,
+  toml,
+  toolNames,
+  toolsToBe,
+} from '../support/running-gateway.ts';
 import { fixture, server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
-import { call, callError, callText, logged, logOf, pidOf, timed, toml, toolNames, toolsToBe } from './use.ts';
 
 useProcesses();
 

@@ -1,9 +1,9 @@
 /** Which part of the gateway's environment the process of a server gets. */
 import { expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
+import { callText, toml } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { callText, toml } from './use.ts';
 
 const own = {
   TOOLGATE_ANYTHING: 'ours',

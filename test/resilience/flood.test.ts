@@ -5,10 +5,10 @@ import { describe, expect, it } from 'vitest';
 import type { Connection } from '../support/connection.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { callText, memoryOf, received, runDoctor, toml, toolNames } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
-import { callText, memoryOf, received, runDoctor, toml, toolNames } from './use.ts';
 
 useProcesses();
 

@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { callsInFlight } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
+import { callError, callText, received, timed, toml, toolNames } from '../support/running-gateway.ts';
 import { server, startHttpServer } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { callError, callText, received, timed, toml, toolNames } from './use.ts';
 
 const doors = ['stdio', 'http'] as const;
 

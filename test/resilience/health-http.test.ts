@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { logged, pidOf, toml, toolNames, toolsToBe } from '../support/running-gateway.ts';
 import { startHttpServer } from '../support/server.ts';
+import { startSdk, startWeb } from '../support/sse-server.ts';
 import { useProcesses } from '../support/switch.ts';
-import { startSdk, startWeb } from '../upstreams/sse-server.ts';
 import { DOWN, downs, halt, often, other, otherTools } from './health.ts';
-import { logged, pidOf, toml, toolNames, toolsToBe } from './use.ts';
 
 // A server is suspended, which only a process can be.
 useProcesses();

@@ -4,11 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { startStdio } from '../support/gateway.ts';
 import { alive, running, waitFor } from '../support/processes.ts';
+import { callText, toml } from '../support/running-gateway.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { some } from '../support/wide.ts';
 import { downs, hang, methodsIn, often } from './health.ts';
-import { callText, toml } from './use.ts';
 
 useProcesses();
 

@@ -4,11 +4,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { alive, waitFor } from '../support/processes.ts';
+import {
+  call,
+  callError,
+  callText,
+  logged,
+  pidOf,
+  replaceFile,
+  toml,
+  toolNames,
+  toolsToBe,
+} from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { DOWN, downs, halt, hang, methodsIn, often, other, otherTools } from './health.ts';
-import { call, callError, callText, logged, pidOf, replaceFile, toml, toolNames, toolsToBe } from './use.ts';
 
 useProcesses();
 

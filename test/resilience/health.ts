@@ -1,8 +1,8 @@
 /** Helpers for tests of health checks. */
 import { atEnd } from '../support/cleanup.ts';
 import { alive } from '../support/processes.ts';
+import { logOf, received } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
-import { logOf, received } from './use.ts';
 
 export const other = { namespace: 'other', command: server('basic', '--tools', 'echo,whoami') };
 export const otherTools = ['other_echo', 'other_whoami'];

@@ -7,9 +7,19 @@ import { startHttp, startStdio } from '../support/gateway.ts';
 import { killServer } from '../support/in-process-server.ts';
 import { freePort } from '../support/ports.ts';
 import { waitFor } from '../support/processes.ts';
+import {
+  call,
+  callError,
+  callText,
+  logged,
+  pidOf,
+  timed,
+  toml,
+  toolNames,
+  toolsToBe,
+} from '../support/running-gateway.ts';
 import { server, startHttpServer } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
-import { call, callError, callText, logged, pidOf, timed, toml, toolNames, toolsToBe } from './use.ts';
 
 useProcesses();
 

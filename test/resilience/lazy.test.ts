@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { type StdioGateway, startStdio } from '../support/gateway.ts';
 import { alive, running, waitFor } from '../support/processes.ts';
+import { callError, callText, logged, pidOf, replaceFile, timed, toml, toolNames } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
-import { callError, callText, logged, pidOf, replaceFile, timed, toml, toolNames } from './use.ts';
 
 useProcesses();
 

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { callError, callText, logged, logOf, memoryOf, timed, toml, toolNames } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
-import { callError, callText, logged, logOf, memoryOf, timed, toml, toolNames } from './use.ts';
 
 useProcesses();
 

@@ -1,8 +1,8 @@
 /** Paged lists of servers: all pages are read, but not endlessly. */
 import { describe, expect, it } from 'vitest';
 import { startStdio } from '../support/gateway.ts';
+import { callText, logged, runDoctor, timed, toml, toolNames } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
-import { callText, logged, runDoctor, timed, toml, toolNames } from './use.ts';
 
 it('reads every page of all four lists, in order', async () => {
   const command = server('paged', '--pages', 7, '--per-page', 3);

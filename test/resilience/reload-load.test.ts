@@ -1,7 +1,7 @@
 /** A short version of test/soak/reloading.test.ts. */
 import { expect, it } from 'vitest';
-import { createRandom } from '../soak/random.ts';
-import { reloadUnderLoad } from '../soak/reloading.ts';
+import { createRandom } from '../support/random.ts';
+import { reloadUnderLoad } from '../support/reloading.ts';
 
 it('serves every call during reloads with random edits, and restarts nothing needlessly', async () => {
   const random = createRandom();

@@ -5,9 +5,20 @@
 import { describe, expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { alive, running, waitFor } from '../support/processes.ts';
+import {
+  call,
+  callError,
+  callText,
+  logged,
+  pidOf,
+  replaceFile,
+  timed,
+  toml,
+  toolNames,
+  toolsToBe,
+} from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
-import { call, callError, callText, logged, pidOf, replaceFile, timed, toml, toolNames, toolsToBe } from './use.ts';
 
 useProcesses();
 

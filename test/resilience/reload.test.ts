@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { callText, logged, pidOf, replaceFile, toml, toolNames, toolsToBe } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { callText, logged, pidOf, replaceFile, toml, toolNames, toolsToBe } from './use.ts';
 
 const entry = (namespace: string) => ({
   namespace,

@@ -5,9 +5,9 @@ import { expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { arrived } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
+import { callError, callText, logged, logOf, timed, toml, toolNames, toolsToBe } from '../support/running-gateway.ts';
 import { fixture, server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { callError, callText, logged, logOf, timed, toml, toolNames, toolsToBe } from './use.ts';
 
 const slow = (namespace: string, ms: number) => ({
   namespace,

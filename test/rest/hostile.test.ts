@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configFromValue, openHttpDoor } from '../../src/index.ts';
-import { readRows } from '../docs/markdown.ts';
-import { root } from '../docs/page.ts';
-import { exchange, type RawReply } from '../http/raw.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { root } from '../support/docs-page.ts';
 import { createGateway } from '../support/in-process-gateway.ts';
+import { readRows } from '../support/markdown.ts';
+import { exchange, type RawReply } from '../support/raw-http.ts';
 import { tempFolder } from '../support/temp.ts';
 import { runs } from '../support/wide.ts';
-import { basic } from './use.ts';
+import { basic } from './rest.ts';
 
 let origin: string;
 let failures = 0;

@@ -6,7 +6,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { noPython } from '../support/python.ts';
 import { tempFolder } from '../support/temp.ts';
 import { tool } from '../support/tools.ts';
-import { basic, PYTHON, type RestGateway, startRest, TYPESCRIPT } from './use.ts';
+import { basic, PYTHON, type RestGateway, startRest, TYPESCRIPT } from './rest.ts';
 
 const TOKEN = 'a-token-for-the-tests-of-openapi';
 const auth = { authorization: `Bearer ${TOKEN}` };

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { isMissingPython, pythonProgram } from '../support/needs.ts';
 import { runTool } from '../support/tools.ts';
-import { type RestGateway, startRest } from './use.ts';
+import { type RestGateway, startRest } from './rest.ts';
 
 const program = pythonProgram('rest', 'st');
 const TOKEN = 'a-token-for-schemathesis';

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { openSecretStore, type SecretStore } from '../../src/store/secrets.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { KEY, vaultWith } from '../support/killing.ts';
 import { descendants, running, waitFor } from '../support/processes.ts';
 import { server, startHttpServer } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
-import { KEY, vaultWith } from './killing.ts';
 
 useProcesses();
 

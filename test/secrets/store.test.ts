@@ -7,9 +7,9 @@ import { describe, expect, it } from 'vitest';
 import { readEncrypted } from '../../src/secrets/encryption.ts';
 import { findKey } from '../../src/store/secret-key.ts';
 import { openSecretStore } from '../../src/store/secrets.ts';
+import { KEY, killAtRandom, openStore, startWriter, vaultWith } from '../support/killing.ts';
 import { isMissingPython, pythonProgram } from '../support/needs.ts';
 import { tempFolder } from '../support/temp.ts';
-import { KEY, killAtRandom, openStore, startWriter, vaultWith } from './killing.ts';
 
 describe('several processes on one secret store', () => {
   it('lose no secret when they write concurrently', async () => {

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { callModern } from '../questions/use.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { descendants, waitFor } from '../support/processes.ts';
+import { callModern } from '../support/questions.ts';
+import { createRandom } from '../support/random.ts';
+import { startUpstreams } from '../support/soak-servers.ts';
 import { useProcesses } from '../support/switch.ts';
 import { gather } from './crowd.ts';
-import { createRandom } from './random.ts';
-import { startUpstreams } from './upstreams.ts';
 import { socketsOf, watchMemory } from './watching.ts';
 import { createFindings } from './word.ts';
 

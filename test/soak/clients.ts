@@ -1,7 +1,7 @@
 /** Clients of three kinds: a session over Streamable HTTP, one over HTTP+SSE, and requests without a session. */
 import type { ClientRequest } from 'node:http';
-import { REVISION } from '../stateless/offer.ts';
-import { type Line, type Message, openLine } from './lean.ts';
+import { type Line, type Message, openLine } from '../support/lean-client.ts';
+import { REVISION } from '../support/modern-offer.ts';
 import { type Asked, answerTo, count, type Findings, type Plan, WordCall } from './word.ts';
 
 export type Kind = 'session' | 'sse' | 'modern';

@@ -1,8 +1,8 @@
 /** Many clients that use the same ids at the same time, and answer, decline, stay silent, cancel, drop and vanish. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Random } from '../support/random.ts';
+import { UPSTREAMS } from '../support/soak-servers.ts';
 import { type Kind, openModern, openSession, openSse, type WordClient } from './clients.ts';
-import type { Random } from './random.ts';
-import { UPSTREAMS } from './upstreams.ts';
 import { type Answering, count, type Findings, type Plan } from './word.ts';
 
 /** The clock of all clients: at each tick every idle client makes a call, with the number of the tick as its id. */

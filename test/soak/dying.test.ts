@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
+import { type Death, die, ways } from '../support/dying.ts';
+import { createRandom } from '../support/random.ts';
 import { useProcesses } from '../support/switch.ts';
-import { type Death, die, ways } from './dying.ts';
-import { createRandom } from './random.ts';
 
 useProcesses();
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { noPython } from '../support/python.ts';
+import { createRandom } from '../support/random.ts';
 import { useProcesses } from '../support/switch.ts';
 import { editUnderLoad } from './editing.ts';
-import { createRandom } from './random.ts';
 
 useProcesses();
 

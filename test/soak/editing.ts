@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { callTool, type Dock, PY_HEAD, pyTool, save, startDock, tsTool } from '../support/dock.ts';
 import { waitFor } from '../support/processes.ts';
-import type { Random } from './random.ts';
+import type { Random } from '../support/random.ts';
 
 export interface EditReport {
   readonly edits: number;

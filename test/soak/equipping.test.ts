@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { useProcesses } from '../support/switch.ts';
-import { control, refs, THREE, toolsetsToml } from '../toolsets/use.ts';
+import { control, refs, THREE, toolsetsToml } from '../support/toolsets.ts';
 
 useProcesses();
 

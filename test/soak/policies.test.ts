@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
+import { holdPolicies } from '../support/changing-policies.ts';
+import { createRandom } from '../support/random.ts';
 import { useProcesses } from '../support/switch.ts';
-import { holdPolicies } from './policies.ts';
-import { createRandom } from './random.ts';
 
 useProcesses();
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
+import { createRandom } from '../support/random.ts';
+import { reloadUnderLoad } from '../support/reloading.ts';
 import { useProcesses } from '../support/switch.ts';
-import { createRandom } from './random.ts';
-import { reloadUnderLoad } from './reloading.ts';
 
 useProcesses();
 

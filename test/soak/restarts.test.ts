@@ -1,6 +1,6 @@
 /** A client of `toolgate connect` survives twenty restarts of its gateway, in each era. */
 import { expect, it } from 'vitest';
-import { outlast } from '../connect/restarts.ts';
+import { outlast } from '../support/restarts.ts';
 import { useProcesses } from '../support/switch.ts';
 
 useProcesses();

@@ -1,5 +1,5 @@
 import { it } from 'vitest';
-import { killAtRandom } from '../secrets/killing.ts';
+import { killAtRandom } from '../support/killing.ts';
 import { useProcesses } from '../support/switch.ts';
 
 useProcesses();

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { callTool } from '../stateless/request.ts';
 import { startHttp } from '../support/gateway.ts';
+import { callTool } from '../support/modern-request.ts';
 import { waitFor } from '../support/processes.ts';
+import { createRandom } from '../support/random.ts';
+import { startUpstreams } from '../support/soak-servers.ts';
 import { useProcesses } from '../support/switch.ts';
-import { createRandom } from './random.ts';
 import { type Era, openSlowCalls, openSlowListener, type SlowReader, startSmallCalls } from './slow.ts';
-import { startUpstreams } from './upstreams.ts';
 import { socketsOf, watchMemory } from './watching.ts';
 
 useProcesses();

@@ -1,11 +1,11 @@
 /** Clients that ask for a lot and read nothing, or very little. */
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startSession } from '../http/raw.ts';
-import { callTool, headersFor, requestText } from '../stateless/request.ts';
 import { atEnd } from '../support/cleanup.ts';
 import type { HttpGateway } from '../support/gateway.ts';
-import { UPSTREAMS, type Upstream } from './upstreams.ts';
+import { callTool, headersFor, requestText } from '../support/modern-request.ts';
+import { startSession } from '../support/raw-http.ts';
+import { UPSTREAMS, type Upstream } from '../support/soak-servers.ts';
 
 export interface SlowReader {
   /** Disconnects and ends the session. Without the end, calls would go on for a client that may reconnect. */

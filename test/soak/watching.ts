@@ -1,7 +1,7 @@
 /** What the operating system reports about a gateway under load. Only on Linux, like processes.ts. */
 import { readdirSync, readlinkSync } from 'node:fs';
-import { memoryOf } from '../resilience/use.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { memoryOf } from '../support/running-gateway.ts';
 
 export interface MemoryWatch {
   /** In MB: at the start, and the maximum so far. */

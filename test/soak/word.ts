@@ -1,5 +1,5 @@
 /** A call of wordy.mjs. Every message about the call contains its word; a message with another word was misrouted. */
-import type { Message } from './lean.ts';
+import type { Message } from '../support/lean-client.ts';
 
 export type Answering = 'accept' | 'decline' | 'error' | 'never';
 

@@ -36,8 +36,8 @@ const FIXTURES = [
   'whole-modern',
   'wordy',
   '../limits/moody',
-  '../pass-through/upstream',
-  '../upstreams/stdio-server',
+  '../relay/upstream',
+  '../servers/stdio-server',
 ];
 /** The `lib.mjs` that each fixture imports, by the path of the fixture. Bundled ones share one, and the others another. */
 const libraries = new Map(FIXTURES.map((name) => [fixture(name), fixture(name.startsWith('.') ? './lib' : 'lib')]));

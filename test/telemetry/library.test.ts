@@ -1,12 +1,12 @@
 /** Programs that trace calls themselves, together with middleware and other features around a call. */
 import { describe, expect, it } from 'vitest';
 import { counter, openLocalDoor, type SpanEnd, type TraceContext, type Tracer } from '../../src/index.ts';
-import { readExposition } from '../metrics/exposition.ts';
-import { open } from '../metrics/use.ts';
 import { connectHttp } from '../support/connection.ts';
+import { readExposition } from '../support/exposition.ts';
 import { connectModernHttp } from '../support/modern.ts';
+import { open } from '../support/open-gateway.ts';
 import { serverEntry } from '../support/server.ts';
-import { type AnyClient, newTrace, show } from './use.ts';
+import { type AnyClient, newTrace, show } from './telemetry.ts';
 
 const showing = serverEntry('modern', '--era', 'modern', '--meta');
 

@@ -6,7 +6,7 @@ import { callsInFlight } from '../support/in-flight.ts';
 import { connectModernHttp } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
-import { type AnyClient, type Collector, installed, newTrace, type Span, startCollector } from './use.ts';
+import { type AnyClient, type Collector, installed, newTrace, type Span, startCollector } from './telemetry.ts';
 
 const TOKEN = 'hunter2-token';
 const config = [

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
-import { installed, newTrace, serversThatShow, show, startCollector, upstreams } from './use.ts';
+import { installed, newTrace, serversThatShow, show, startCollector, upstreams } from './telemetry.ts';
 
 const config = `controls = []\n${serversToml({ a: server('basic') })}`;
 const call = { name: 'a_echo', arguments: {} };

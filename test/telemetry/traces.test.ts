@@ -17,7 +17,7 @@ import {
   show,
   startCollector,
   upstreams,
-} from './use.ts';
+} from './telemetry.ts';
 
 const allDoors = ['stdio legacy', 'stdio modern', 'http legacy', 'http modern', 'sse legacy'] as const;
 const doors = some<(typeof allDoors)[number]>(allDoors, ['stdio modern', 'http legacy']);

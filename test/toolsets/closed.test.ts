@@ -1,7 +1,7 @@
 /** A tool outside the equipped toolset cannot be called, not just not listed: under any of its names, at any door. */
 import { describe, expect, it } from 'vitest';
-import { allDoors, call, callText, enter, ownError } from '../activation/doors.ts';
-import { control, THREE, toolsetsToml } from './use.ts';
+import { allDoors, call, callText, enter, ownError } from '../support/doors.ts';
+import { control, THREE, toolsetsToml } from '../support/toolsets.ts';
 
 const config = toolsetsToml(THREE, '[toolsets.dev]\ntools = ["git.status"]\n');
 const NAMES = (server: string, tool: string) => [`${server}_${tool}`, `${server}.${tool}`, `${server}:${tool}`, tool];

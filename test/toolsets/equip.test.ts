@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
-import { BUILT_IN, control, equippedNames, refs, THREE, toolsetsToml } from './use.ts';
+import { BUILT_IN, control, equippedNames, refs, THREE, toolsetsToml } from '../support/toolsets.ts';
 
 const config = toolsetsToml(THREE);
 

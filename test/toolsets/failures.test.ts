@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { type StdioGateway, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { type Files, writeFiles } from '../support/temp.ts';
-import { control, DOCKER, equippedNames, GIT, refs, toolsetsToml } from './use.ts';
+import { control, DOCKER, equippedNames, GIT, refs, toolsetsToml } from '../support/toolsets.ts';
 
 const SERVERS = { git: GIT, docker: DOCKER };
 /** `one` is equipped before the failure, `two` is what the failing equip asks for. */

@@ -8,8 +8,8 @@ import { startStdio } from '../support/gateway.ts';
 import { running, waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
+import { control, equippedNames, GIT, toolsetsToml } from '../support/toolsets.ts';
 import { some } from '../support/wide.ts';
-import { control, equippedNames, GIT, toolsetsToml } from './use.ts';
 
 useProcesses();
 

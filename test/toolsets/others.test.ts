@@ -5,7 +5,7 @@ import { runCli } from '../support/cli.ts';
 import { startStdio } from '../support/gateway.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
-import { control, equippedNames, THREE, toolsetsToml } from './use.ts';
+import { control, equippedNames, THREE, toolsetsToml } from '../support/toolsets.ts';
 
 const reference = (namespacedName: string) => ({ namespacedName, refId: 'f'.repeat(64) });
 const SAVED = {

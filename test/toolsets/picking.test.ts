@@ -3,7 +3,6 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { onTerminal as runOnTerminal } from '../secrets/terminal.ts';
 import { childEnv } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { bin } from '../support/gateway.ts';
@@ -11,7 +10,8 @@ import { isMissing } from '../support/needs.ts';
 import { waitFor } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
-import { THREE, toolsetsToml } from './use.ts';
+import { onTerminal as runOnTerminal } from '../support/terminal.ts';
+import { THREE, toolsetsToml } from '../support/toolsets.ts';
 
 /** Runs the command in its own pseudo-terminal, created by script(1). */
 function onTerminal(cwd: string, ...args: string[]) {

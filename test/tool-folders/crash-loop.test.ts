@@ -1,0 +1,76 @@
+/**
+ * A folder whose worker crashes repeatedly is not restarted for a while, but is retried at once after an edit or a
+ * reload.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { childEnv, startChild } from '../support/child.ts';
+import { type Dock, dockEnv, PY_HEAD, pyTool, save, startDock, tsTool } from '../support/dock.ts';
+import { bin } from '../support/gateway.ts';
+import { waitFor } from '../support/processes.ts';
+import { noPython } from '../support/python.ts';
+import { logOf } from '../support/running-gateway.ts';
+import { useProcesses } from '../support/switch.ts';
+
+useProcesses();
+
+const DIES =
+  tsTool('die', 'console.error("the last words of ts"); (process as any).reallyExit(7);') +
+  tsTool('here', 'return "1";');
+/** Exits before it is ready. */
+const NEVER = 'import os\nprint("not today", flush=True)\nos._exit(9)\n';
+
+describe.skipIf(noPython !== undefined)('a worker that exits five times within a minute', () => {
+  let dock: Dock;
+  beforeAll(async () => {
+    dock = await startDock({ 'ts/a.ts': DIES, 'never/a.py': NEVER });
+    await waitFor(async () => (await dock.names()).length === 2, 30_000);
+  }, 60_000);
+
+  const loopOf = (namespace: string) =>
+    logOf(dock).findLast(({ source, message }) => source === namespace && message.startsWith('crash_loop'))?.message;
+
+  async function killFive(namespace: string): Promise<void> {
+    for (let n = 0; n < 5; n++) {
+      await dock.until(`${namespace}_here`, ({ isError }) => !isError);
+      await dock.call(`${namespace}_die`);
+    }
+    await waitFor(() => loopOf(namespace), 10_000);
+  }
+
+  it('is reported as a crash loop with the reason, and restarts on the next configuration reload', {
+    timeout: 60_000,
+  }, async () => {
+    await Promise.all([killFive('ts'), waitFor(() => loopOf('never'), 40_000)]);
+    expect(loopOf('ts')).toMatch(
+      /^crash_loop: ended 5 times within 60 s; the last time it exited with code 7 \(a tool must not end its process\). It is tried again in 30 s, and at once when its folder is edited or the configuration read again \(it said: the last words of ts\)$/,
+    );
+    expect(loopOf('never')).toMatch(/the last time it exited with code 9. .*\(it said: not today\)/);
+    // The tools of a worker that is down are not listed.
+    expect(await dock.names()).toEqual([]);
+    const metrics = await (await fetch(`${dock.origin}/metrics`)).text();
+    expect(metrics.match(/^toolgate_server_state\{.*state="crash_loop"\} 1$/gm)).toHaveLength(2);
+
+    // Long before the next scheduled restart.
+    const config = join(dock.cwd, 'tools.toml');
+    writeFileSync(config, `${readFileSync(config, 'utf8')}# read again\n`);
+    await dock.until('ts_here', ({ text }) => text === '1');
+    // The count starts over: a single exit is not a crash loop.
+    await dock.call('ts_die');
+    await dock.until('ts_here', ({ isError }) => !isError);
+  });
+
+  it('is listed with its last stderr output', { timeout: 60_000 }, async () => {
+    const env = childEnv({ HOME: dock.cwd, ...dockEnv() });
+    const child = startChild(process.execPath, [bin, 'list', 'servers'], { cwd: dock.cwd, env });
+    await child.exited;
+    expect(child.stdout()).toMatch(/never .*down .*exited with code 9/);
+    expect(child.stdout()).toContain('    not today');
+  });
+
+  it('restarts on the next edit of its folder', { timeout: 60_000 }, async () => {
+    save(join(dock.tools, 'never/a.py'), PY_HEAD + pyTool('here', 'return "now"'));
+    await dock.until('never_here', ({ text }) => text === 'now');
+  });
+});
