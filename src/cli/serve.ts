@@ -108,7 +108,7 @@ function connectText(
   const selects = controls.length > 0;
   return [
     `Toolgate is listening on ${paint('bold', url, io)}`,
-    ...(isOpen ? [paint('dim', 'No BEARER_TOKEN is set: every io on this machine may connect.', io)] : []),
+    ...(isOpen ? [paint('dim', 'No BEARER_TOKEN is set: every program on this machine may connect.', io)] : []),
     ...(variable === 'TOOLGATE_TOKEN' ? [paint('dim', 'Each agent has its own token: toolgate agents.', io)] : []),
     // Since 2026-07-28 nothing distinguishes the clients of one agent.
     ...(selects ? [paint('dim', 'Clients without sessions (2026-07-28) share what is activated.', io)] : []),
