@@ -10,9 +10,6 @@ import type { MaybePromise } from './types.ts';
 /** The methods that an endpoint can have. */
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH';
 
-/** A schema of zod 3 or 4, or of any library that follows https://standardschema.dev. */
-export type EndpointSchema = StandardSchema | { readonly _output: unknown };
-
 /** The type of the values that a schema returns. */
 export type SchemaOutput<Schema> = Schema extends { readonly '~standard': { readonly types?: infer Types } }
   ? NonNullable<Types> extends { readonly output: infer Output }

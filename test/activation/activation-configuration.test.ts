@@ -2,7 +2,7 @@
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { toolgate } from '../support/activation-cli.ts';
+import { runCli } from '../support/cli.ts';
 import { callText, catalogLines, doors, enter, promptNames, resourceUris, toolNames } from '../support/doors.ts';
 import { fixture, server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -110,7 +110,7 @@ describe('an invalid configuration', () => {
     ['has a text for active_toolsets', 'active_toolsets = "*"', /active_toolsets/],
   ])('%s: the gateway reports it and does not start', async (_, config, said) => {
     const cwd = tempFolder(config === null ? {} : { 'tools.toml': config });
-    const { code, stdout, stderr } = await toolgate(cwd);
+    const { code, stdout, stderr } = await runCli([], { cwd });
     expect(code).toBe(2);
     expect(stderr).toMatch(said);
     expect(stdout).toBe('');

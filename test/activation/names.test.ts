@@ -2,7 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { doctor } from '../support/activation-cli.ts';
+import { runDoctorIn } from '../support/doctor.ts';
 import {
   activated,
   call,
@@ -138,7 +138,7 @@ describe.each(doors)('two servers that expose the same name over %s', (door) => 
     expect(await waitFor(() => logged().length >= expected.length && logged())).toMatchObject(
       expected.map((message) => ({ level: 'warn', source: 'a_b', message })),
     );
-    const { code, wrong } = await doctor(cwd);
+    const { code, wrong } = await runDoctorIn(cwd);
     expect(code).toBe(1);
     expect(wrong).toEqual(expected.map((message) => ({ level: 'warning', about: 'a_b', message })));
   });
@@ -174,7 +174,7 @@ describe.each(doors)('a name whose first owner is down over %s', (door) => {
     rmSync(join(cwd, 'up'));
     const { client } = await enter(door, { cwd });
     expect(await toolNames(client)).toEqual(['a_other']);
-    expect((await doctor(cwd)).wrong).toMatchObject([
+    expect((await runDoctorIn(cwd)).wrong).toMatchObject([
       { about: 'a' },
       { about: 'server-2', message: dropped('tool', 'a_ok', 'a') },
     ]);
@@ -191,7 +191,7 @@ describe.each(doors)('one server over %s', (door) => {
     expect((await catalogLines(client)).tools).toEqual(['a_x - first']);
     await activated(client, { tools_on: ['a_x'] });
     expect(await toolNames(client)).toEqual(['a_x']);
-    expect((await doctor(cwd)).wrong).toMatchObject([
+    expect((await runDoctorIn(cwd)).wrong).toMatchObject([
       { about: 'a', message: 'tool "a_x" is dropped: the server lists that name twice' },
     ]);
   });
@@ -212,7 +212,7 @@ describe.each(doors)('one server over %s', (door) => {
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(['toolman_activate', 'evil_ok']);
     expect(tools[0]?.description).toContain('Activates and deactivates');
-    expect((await doctor(cwd)).wrong.map(({ about }) => about).sort()).toEqual(['evil', 'server-1', 'toolman']);
+    expect((await runDoctorIn(cwd)).wrong.map(({ about }) => about).sort()).toEqual(['evil', 'server-1', 'toolman']);
   });
 
   it('is listed to its last page, for every kind of item', async () => {
@@ -230,7 +230,7 @@ describe.each(doors)('one server over %s', (door) => {
     const config = all + serversToml({ a: server('basic', '--raw-tools', join(cwd, 'bad.json')) });
     const { client } = await enter(door, { cwd, config });
     expect(await toolNames(client)).toEqual(['a_good']);
-    expect((await doctor(cwd)).wrong).toMatchObject([{ about: 'a', message: expect.stringContaining('"bad"') }]);
+    expect((await runDoctorIn(cwd)).wrong).toMatchObject([{ about: 'a', message: expect.stringContaining('"bad"') }]);
   });
 });
 

@@ -2,16 +2,14 @@
  * Plants secrets in every possible place and provokes every failure. Afterwards nothing that Toolgate wrote, answered or
  * stored may contain one of them, in any encoding. A server's own answer is exempt: its caller gets it unchanged.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { auditOf, isCall, readLines } from '../support/audit-records.ts';
-import { atEnd } from '../support/cleanup.ts';
+import { commandLines, filesIn, findIn as findValues, startEcho } from '../support/canary.ts';
 import { runCli } from '../support/cli.ts';
 import { startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
-import { descendants, waitFor } from '../support/processes.ts';
+import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -37,48 +35,9 @@ const argument = canary('argument');
 
 const known = [...Object.values(env), canary('query'), literal, inUrl, plainHeader, agentToken];
 
-/** The positions of a canary in a text, in any encoding. */
+/** The places in a text that contain a canary. */
 function findIn(text: string, values: readonly string[] = known): string[] {
-  return values.flatMap((value) =>
-    [
-      value,
-      Buffer.from(value).toString('base64').replace(/=+$/, '').slice(0, -1),
-      Buffer.from(`user:${value}`).toString('base64url').slice(8, -1),
-      encodeURIComponent(value),
-      // A secret that is cut off at either end is still mostly disclosed.
-      value.slice(0, -4),
-      value.slice(4),
-    ].flatMap((form) => {
-      const at = text.indexOf(form);
-      return at < 0 ? [] : [`${value}: …${text.slice(Math.max(0, at - 80), at + 80)}…`];
-    }),
-  );
-}
-
-function filesIn(folder: string): [string, string][] {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => [entry.name, readFileSync(join(entry.parentPath, entry.name), 'utf8')]);
-}
-
-function commandLines(pid: number): string {
-  return [pid, ...descendants(pid)]
-    .map((one) => readFileSync(`/proc/${one}/cmdline`, 'utf8').replaceAll('\0', ' '))
-    .join('\n');
-}
-
-/** Refuses every request, and echoes what it was sent. */
-async function startEcho(): Promise<number> {
-  const echo = createServer((request, response) => {
-    response.writeHead(401, { 'content-type': 'text/plain' });
-    response.end(`no: ${request.url} ${JSON.stringify(request.headers)}`);
-  });
-  await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
-  atEnd(() => {
-    echo.closeAllConnections();
-    echo.close();
-  });
-  return (echo.address() as AddressInfo).port;
+  return findValues(text, values);
 }
 
 async function writeConfig(): Promise<string> {

@@ -2,7 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { doctor } from '../support/activation-cli.ts';
+import { runDoctorIn } from '../support/doctor.ts';
 import { callText, doors, enter, promptNames, resourceUris, templateUris, useGateway } from '../support/doors.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serverEntry, serversToml } from '../support/server.ts';
@@ -112,7 +112,7 @@ describe.each(doors)('colliding flat names over %s', (door) => {
     const prompts = await promptNames(client);
     expect(prompts).toEqual(['a_b_p', hashed('a_b_p')]);
     expect(JSON.stringify(await client.getPrompt({ name: prompts[1]! }))).toContain('p from 2');
-    const { wrong } = await doctor(cwd);
+    const { wrong } = await runDoctorIn(cwd);
     const first = 'server "a-b", which is listed first, has that name; give one of them another namespace';
     expect(wrong.map(({ about, message }) => `${about}: ${message}`)).toEqual([
       `a-b: tool "d-e" is exposed as "${names[2]}", not "a_b_d_e": the server has that name for "d.e"`,

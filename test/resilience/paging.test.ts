@@ -1,7 +1,8 @@
 /** Paged lists of servers: all pages are read, but not endlessly. */
 import { describe, expect, it } from 'vitest';
+import { runDoctor } from '../support/doctor.ts';
 import { startStdio } from '../support/gateway.ts';
-import { callText, logged, runDoctor, timed, toml, toolNames } from '../support/running-gateway.ts';
+import { callText, logged, timed, toml, toolNames } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 
 it('reads every page of all four lists, in order', async () => {

@@ -2,17 +2,15 @@
  * Secrets of the store throughout a whole session: servers and tools of both languages reveal them in every way they
  * can, fail, crash, hang and are reloaded. No output that anyone can read may contain one of them.
  */
-import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { existsSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { auditOf, isAdmin, isCall, readLines } from '../support/audit-records.ts';
-import { atEnd } from '../support/cleanup.ts';
+import { commandLines, filesIn, findIn as findValues, startEcho } from '../support/canary.ts';
 import { runCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { openStore } from '../support/killing.ts';
-import { descendants, waitFor } from '../support/processes.ts';
+import { waitFor } from '../support/processes.ts';
 import { basePython, noPython } from '../support/python.ts';
 import { server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
@@ -97,56 +95,9 @@ def crash() -> str:
     os._exit(1)
 `;
 
-/** The places in a text that contain a canary, in any encoding. */
+/** The places in a text that contain a canary. */
 function findIn(text: string): string[] {
-  return known.flatMap((value) =>
-    [
-      value,
-      JSON.stringify(value).slice(1, -1),
-      JSON.stringify(JSON.stringify(value).slice(1, -1)).slice(1, -1),
-      Buffer.from(value).toString('base64').replace(/=+$/, '').slice(0, -1),
-      Buffer.from(`user:${value}`).toString('base64url').slice(8, -1),
-      encodeURIComponent(value),
-      // Truncated at either end, it still reveals most of the secret.
-      value.slice(0, -4),
-      value.slice(4),
-    ].flatMap((form) => {
-      const at = text.indexOf(form);
-      return at < 0 ? [] : [`${value}: …${text.slice(Math.max(0, at - 80), at + 80)}…`];
-    }),
-  );
-}
-
-function filesIn(folder: string): [string, string][] {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && !entry.parentPath.includes('venvs'))
-    .map((entry) => [entry.name, readFileSync(join(entry.parentPath, entry.name), 'utf8')]);
-}
-
-function commandLines(pid: number): string {
-  return [pid, ...descendants(pid)]
-    .map((one) => {
-      try {
-        return readFileSync(`/proc/${one}/cmdline`, 'utf8').replaceAll('\0', ' ');
-      } catch {
-        return '';
-      }
-    })
-    .join('\n');
-}
-
-/** A server that answers 401 to every request and echoes it. */
-async function startEcho(): Promise<number> {
-  const echo = createServer((request, response) => {
-    response.writeHead(401, { 'content-type': 'text/plain' });
-    response.end(`no: ${request.url} ${JSON.stringify(request.headers)}`);
-  });
-  await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
-  atEnd(() => {
-    echo.closeAllConnections();
-    echo.close();
-  });
-  return (echo.address() as AddressInfo).port;
+  return findValues(text, known);
 }
 
 /** With the settings that the Python environment was created with, so that the existing one is reused. */

@@ -1,6 +1,7 @@
 /** How the gateway detects the era of a server. */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { type Finding, runDoctor } from '../support/doctor.ts';
 import { type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
 import { killServer } from '../support/in-process-server.ts';
 import { chunksOf, messagesOf, startModernFixture, stdioServer, textOf } from '../support/modern-servers.ts';
@@ -12,7 +13,7 @@ import {
   modernMethods,
   startServer,
 } from '../support/plain-http-server.ts';
-import { callText, type Finding, runDoctor, toml, toolsToBe } from '../support/running-gateway.ts';
+import { callText, toml, toolsToBe } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 

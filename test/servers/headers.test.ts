@@ -4,6 +4,7 @@
  */
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { HttpConnection } from '../support/connection.ts';
+import { runDoctor } from '../support/doctor.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { enveloped, type ModernConnection, mirrored } from '../support/modern.ts';
 import { stdioServer, textOf } from '../support/modern-servers.ts';
@@ -15,7 +16,7 @@ import {
   text,
   tool,
 } from '../support/plain-http-server.ts';
-import { callText, runDoctor, toml, toolNames } from '../support/running-gateway.ts';
+import { callText, toml, toolNames } from '../support/running-gateway.ts';
 
 const base64 = (value: string) => `=?base64?${Buffer.from(value).toString('base64')}?=`;
 const kept = { resultType: 'complete', ttlMs: 0, cacheScope: 'public' };

@@ -1,11 +1,12 @@
 /** Servers of the official SDK (v2) over both transports and in both eras, used by clients of both eras. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { HttpConnection } from '../support/connection.ts';
+import { runDoctor } from '../support/doctor.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import type { ModernConnection } from '../support/modern.ts';
 import { errorOf, startModernFixture, textOf } from '../support/modern-servers.ts';
 import { waitFor } from '../support/processes.ts';
-import { runDoctor, type ServerEntry, timed, toml } from '../support/running-gateway.ts';
+import { type ServerEntry, timed, toml } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 
 const places = (['modern', 'legacy', 'both'] as const).flatMap((era) =>

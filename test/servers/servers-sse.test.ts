@@ -2,21 +2,12 @@
 import type { ServerResponse } from 'node:http';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { HttpConnection } from '../support/connection.ts';
+import { runDoctor } from '../support/doctor.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import type { ModernConnection } from '../support/modern.ts';
 import { textOf } from '../support/modern-servers.ts';
 import { waitFor } from '../support/processes.ts';
-import {
-  call,
-  callError,
-  callText,
-  logged,
-  runDoctor,
-  timed,
-  toml,
-  toolNames,
-  toolsToBe,
-} from '../support/running-gateway.ts';
+import { call, callError, callText, logged, timed, toml, toolNames, toolsToBe } from '../support/running-gateway.ts';
 import { startRaw, startSdk, startWeb } from '../support/sse-server.ts';
 
 const TOOLS = ['up_echo', 'up_steps', 'up_wait', 'up_toggle'];

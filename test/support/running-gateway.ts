@@ -4,9 +4,7 @@ import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { stringify } from 'smol-toml';
 import type { Child } from './child.ts';
-import { runCli } from './cli.ts';
 import { waitFor } from './processes.ts';
-import { tempFolder } from './temp.ts';
 
 export interface ServerEntry {
   readonly namespace: string;
@@ -110,19 +108,6 @@ export function replaceFile(folder: string, content: string, name = 'tools.toml'
 export function received(file: string): { id?: number; method: string; params?: Record<string, unknown> }[] {
   const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean);
   return lines.map((line) => JSON.parse(line));
-}
-
-export interface Finding {
-  readonly level: 'ok' | 'warning' | 'broken';
-  readonly about: string;
-  readonly message: string;
-  readonly stderr?: string;
-}
-
-/** Runs `toolgate doctor --json` in a folder of its own. */
-export async function runDoctor(config: string): Promise<{ code: number | null; findings: Finding[] }> {
-  const { code, stdout } = await runCli(['doctor', '--json'], { cwd: tempFolder({ 'tools.toml': config }) });
-  return { code, findings: JSON.parse(stdout).findings };
 }
 
 /** Resident memory of a process, in MB. */
