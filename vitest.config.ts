@@ -37,7 +37,8 @@ export default defineConfig({
     setupFiles: 'test/support/each-file.ts',
     watch: false,
     pool: 'forks',
-    maxWorkers: 6,
+    // Most tests wait most of the time. Long tests measure memory and how quickly calls are answered.
+    maxWorkers: soak ? 2 : 6,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     // The provider warns that it is not for production.
