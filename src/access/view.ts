@@ -10,6 +10,7 @@ import { canonicalName, definitionOf, type Entry, hashOf } from '../catalog/entr
 import { hashBytes, type Item, KINDS, type Kind, kindWords } from '../catalog/item.ts';
 import { NO_TRAITS } from '../protocol/definition.ts';
 import { findMember, splice, toBytes } from '../protocol/json.ts';
+import { type ClientTraits, UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { type Permission, permits } from './permission.ts';
 import { isActive, type Selection } from './selection.ts';
@@ -20,6 +21,8 @@ export interface View {
   readonly entries: Readonly<Record<Kind, ReadonlyMap<string, Entry>>>;
   readonly controls: ViewControls;
   readonly permission: Permission | null;
+  /** The kind of client that the lists are printed for. */
+  readonly client: ClientTraits;
   /** The result of the kind's list method for clients of an era. Printed once; later calls return the same bytes. */
   list(kind: Kind, era: Era): Buffer;
   /** One page of the list: `size` items after the one that the cursor names. Null if no item has that name. */
@@ -30,8 +33,8 @@ export interface View {
 
 /** Toolgate's own tools and advice in a view. */
 export interface ViewControls {
-  /** The tools: they depend on what is visible, and come first in the list. */
-  entries(catalog: Catalog, selection: Selection): readonly Entry[];
+  /** The tools: they depend on what is visible and on the client, and come first in the list. */
+  entries(catalog: Catalog, selection: Selection, client: ClientTraits): readonly Entry[];
   /** The tool with this other name; undefined if there is none. */
   alias(name: string): Entry | undefined;
   /** What to do to use an item that is not active. */
@@ -46,10 +49,12 @@ export function buildView(
   selection: Selection,
   controls: ViewControls,
   permission: Permission | null = null,
+  client: ClientTraits = UNKNOWN_CLIENT,
 ): View {
   const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
   for (const kind of KINDS) {
-    const own = kind === 'tool' ? controls.entries(catalog, selection).filter((one) => permits(permission, one)) : [];
+    const own =
+      kind === 'tool' ? controls.entries(catalog, selection, client).filter((one) => permits(permission, one)) : [];
     const all = new Map(own.map((entry) => [entry.name, entry]));
     for (const [name, entry] of catalog.entries[kind])
       if (isActive(selection, entry)) all.set(name, annotate(entry, selection));
@@ -70,6 +75,7 @@ export function buildView(
     entries: Object.freeze(entries),
     controls,
     permission,
+    client,
     list: (kind: Kind, era: Era) =>
       getOrMake(lists[formOf(kind, era)], kind, () => printList(kind, entries[kind], era, null)),
     page(kind: Kind, era: Era, size: number, cursor: string | null) {

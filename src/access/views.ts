@@ -7,6 +7,7 @@ import { hasNamespace, narrowToNamespace } from '../catalog/narrow.ts';
 import type { Config } from '../config/config.ts';
 import type { Task } from '../config/task.ts';
 import { narrowToTask, taskKey } from '../plans/narrow-to-task.ts';
+import type { ClientTraits } from '../protocol/known-clients.ts';
 import { narrowToPermission, type Permission } from './permission.ts';
 import type { Selection } from './selection.ts';
 import { buildView, type View, type ViewControls } from './view.ts';
@@ -34,6 +35,8 @@ export interface ViewRequest extends Viewpoint {
   readonly selection: Selection;
   /** Whether it has Toolgate's own tools. Inside a namespace or a task there are never any. */
   readonly controls: boolean;
+  /** The kind of client that it is for. */
+  readonly client: ClientTraits;
 }
 
 export interface Views {
@@ -70,11 +73,11 @@ export function createViews({ catalog, config, controls, permissionOf }: ViewCon
   }
 
   function build(all: Catalog, request: ViewRequest): View {
-    const { permission, selection, namespace, tasks } = request;
+    const { permission, selection, namespace, tasks, client } = request;
     const visible = narrowed(all, permission, tasks);
     const inside = namespace === null ? visible : narrowToNamespace(visible, namespace, config());
     const own = request.controls && namespace === null && tasks.length === 0 ? controls() : NO_CONTROLS;
-    return buildView(inside, selection, own, permission);
+    return buildView(inside, selection, own, permission, client);
   }
 
   return {
@@ -99,8 +102,13 @@ export function createViews({ catalog, config, controls, permissionOf }: ViewCon
 }
 
 /** None of the parts contains a line break. */
-function keyOf({ permission, selection, namespace, tasks, controls }: ViewRequest): string {
+function keyOf({ permission, selection, namespace, tasks, controls, client }: ViewRequest): string {
   const inside = namespace === null ? '' : `in ${namespace}`;
-  const key = `${controls}\n${inside}\n${permission?.key ?? ''}\n${selection.key}`;
+  const key = `${controls}\n${clientKey(client)}\n${inside}\n${permission?.key ?? ''}\n${selection.key}`;
   return tasks.length === 0 ? key : `${tasks.map(taskKey).join(' ')}\n${key}`;
 }
+
+/** The traits that change a list. Clients that are equal in these share their views. */
+const clientKey = memo(
+  ({ description, uris, listsAgain }: ClientTraits) => `${description} ${uris} ${listsAgain === 'no'}`,
+);

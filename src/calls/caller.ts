@@ -14,7 +14,7 @@ import {
 } from '../access/selection.ts';
 import type { Toolset } from '../access/toolset.ts';
 import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf, type View } from '../access/view.ts';
-import type { Views } from '../access/views.ts';
+import type { ViewRequest, Views } from '../access/views.ts';
 import type { EventSink } from '../base/events.ts';
 import type { Catalog, Contribution } from '../catalog/catalog.ts';
 import { introduce } from '../catalog/introduction.ts';
@@ -23,6 +23,7 @@ import type { Naming } from '../catalog/names.ts';
 import type { Config } from '../config/config.ts';
 import type { Task } from '../config/task.ts';
 import { type ClientChannel, silentChannel } from '../protocol/contract.ts';
+import { type ClientTraits, UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Fleet } from '../sources/fleet.ts';
 import type { Identity } from './identity.ts';
@@ -71,6 +72,8 @@ export interface ClientOptions {
 export interface CallerOptions extends ClientOptions {
   /** The revision of the protocol that it speaks. Absent for a program. */
   readonly revision?: string;
+  /** What is known of its client. Absent for a program, and for clients that say so with each request. */
+  readonly traits?: ClientTraits;
   /** A list that the caller sees has changed. */
   changed?(kind: ListKind): void;
   /** A resource that it subscribed to has changed, by the URI that it used. */
@@ -202,6 +205,7 @@ export class Caller implements RecordedCaller {
   /** It sees only what every one of these tasks needs; everything if there are none. */
   readonly tasks: readonly Task[];
   readonly client: ClientChannel;
+  readonly traits: ClientTraits;
   /** Where its calls are counted. */
   readonly counter: AgentCounter;
   /** The only sources it sees; null if it sees those that all callers share. */
@@ -223,6 +227,7 @@ export class Caller implements RecordedCaller {
     this.revision = options.revision ?? null;
     this.tasks = [identity.isOperator ? null : task, scope.task].filter((one) => one !== null);
     this.client = options.client ?? silentChannel();
+    this.traits = options.traits ?? UNKNOWN_CLIENT;
     this.counter = counters.ofAgent(identity.agent);
     if (scope.selection === 'all' || this.#seesAll) this.selection = startSelection(null);
     if (scope.toolset !== null)
@@ -270,10 +275,21 @@ export class Caller implements RecordedCaller {
       const { permissionOf, views } = this.callers.options;
       const permission = this.isOperator ? null : permissionOf(this.agent);
       this.freshUntil = permission?.freshUntil ?? Number.POSITIVE_INFINITY;
-      const { sources, namespace, tasks, chosen: selection } = this;
-      this.current = views.of({ sources, namespace, tasks, permission, selection, controls: this.scope.controls });
+      this.current = views.of(this.#request(permission, this.traits));
     }
     return this.current;
+  }
+
+  /** What one of its clients sees. A caller without a session may have clients of several kinds. */
+  viewFor(client: ClientTraits): View {
+    const own = this.view();
+    if (client === this.traits) return own;
+    return this.callers.options.views.of(this.#request(own.permission, client));
+  }
+
+  #request(permission: Permission | null, client: ClientTraits): ViewRequest {
+    const { sources, namespace, tasks, chosen: selection, scope } = this;
+    return { sources, namespace, tasks, permission, selection, controls: scope.controls, client };
   }
 
   /** The result of a list method, for clients of an era. From now on the caller counts as knowing that list. */
@@ -282,10 +298,10 @@ export class Caller implements RecordedCaller {
     return this.view().list(kind, era);
   }
 
-  /** One page of that result, if the configuration sets a page size. */
-  page(kind: Kind, era: Era, cursor: string | null): Buffer {
+  /** One page of that result, if the configuration sets a page size, in the form for one of its clients. */
+  page(kind: Kind, era: Era, cursor: string | null, client = this.traits): Buffer {
     if (cursor === null) this.#note(kind);
-    return pageOf(this.view(), kind, era, this.callers.options.config().limits.page, cursor);
+    return pageOf(this.viewFor(client), kind, era, this.callers.options.config().limits.page, cursor);
   }
 
   /** The caller reads a list. Servers that do not announce changes are listed again from time to time. */

@@ -5,8 +5,15 @@ import { INSTANCE_KEY } from '../base/version.ts';
 import type { Caller } from '../calls/caller.ts';
 import { type Kind, kindWords } from '../catalog/item.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { type ClientAbilities, NO_ABILITIES, readCapabilities, TASKS_CAPABILITY } from '../protocol/envelope.ts';
+import {
+  type ClientAbilities,
+  NO_ABILITIES,
+  readCapabilities,
+  TASKS_CAPABILITY,
+  traitsIn,
+} from '../protocol/envelope.ts';
 import { decodeString, findMember } from '../protocol/json.ts';
+import { type ClientTraits, readTraits, UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
 import { type Message, parseParams } from '../protocol/message.ts';
 import { TASKS } from '../protocol/meta.ts';
 import { UpstreamError } from '../sources/ask.ts';
@@ -59,8 +66,13 @@ export function requireListed({ method }: Message): Kind {
 export function sendPage({ opening }: Gateway, caller: Caller, kind: Kind, answer: Answer): void {
   const cursor = readCursor(answer.message);
   after(opening, answer, () => {
-    if (answer.place >= 0) answer.own(caller.page(kind, answer.era, cursor));
+    if (answer.place >= 0) answer.own(caller.page(kind, answer.era, cursor, traitsFor(caller, answer)));
   });
+}
+
+/** What is known of the client that asks. With a session it is the caller's own; without one it is in the request. */
+function traitsFor(caller: Caller, { era, message }: Answer): ClientTraits {
+  return era === 'modern' ? traitsIn(message) : caller.traits;
 }
 
 /** The cursor from which to continue a list; null for the first page. */
@@ -91,6 +103,12 @@ export function methodUnknown(method: string): GatewayError {
 export function readClient({ bytes, paramsStart, paramsEnd }: Message): ClientAbilities {
   const capabilities = paramsStart < 0 ? null : findMember(bytes, 'capabilities', paramsStart, paramsEnd);
   return capabilities === null ? NO_ABILITIES : readCapabilities(bytes, capabilities.start, capabilities.end, 'legacy');
+}
+
+/** What is known of the client by the name that it gives in `initialize`. */
+export function readIntroduction({ bytes, paramsStart, paramsEnd }: Message): ClientTraits {
+  const client = paramsStart < 0 ? null : findMember(bytes, 'clientInfo', paramsStart, paramsEnd);
+  return client === null ? UNKNOWN_CLIENT : readTraits(bytes.toString('latin1', client.start, client.end), 'legacy');
 }
 
 /** The `uri` of `resources/subscribe` and `resources/unsubscribe`. */

@@ -7,6 +7,7 @@ import { GatewayError } from '../base/errors.ts';
 import { getOrMake } from '../base/memo.ts';
 import { IDENTITY } from '../base/version.ts';
 import { decodeString, findMember, readMembers } from './json.ts';
+import { type ClientTraits, readTraits, UNKNOWN_CLIENT } from './known-clients.ts';
 import { isLogLevel, LOG_LEVELS, type LogLevel } from './levels.ts';
 import { claimsRevision, type Envelope, type Message } from './message.ts';
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, TASKS } from './meta.ts';
@@ -31,6 +32,7 @@ export const NO_ABILITIES: ClientAbilities = { capabilities: '{}', asks: new Set
 interface EnvelopeContent {
   readonly revision: string;
   readonly abilities: ClientAbilities;
+  readonly traits: ClientTraits;
 }
 
 /** Messages with equal envelopes share one object, so each is read once. */
@@ -41,7 +43,11 @@ function contentOf(message: Message): EnvelopeContent {
   if (envelope === null || !claimsRevision(message)) throw invalidEnvelope(PROTOCOL_VERSION, 'it is missing');
   const known = contents.get(envelope);
   if (known !== undefined) return known;
-  const content = { revision: readRevision(message, envelope), abilities: readEnvelope(message, envelope) };
+  const content = {
+    revision: readRevision(message, envelope),
+    abilities: readEnvelope(message, envelope),
+    traits: readClientTraits(message, envelope),
+  };
   contents.set(envelope, content);
   return content;
 }
@@ -56,6 +62,16 @@ export function claimedRevision(message: Message): string {
 /** Throws if the envelope is incomplete or malformed. The revision that it names may be one that we do not know. */
 export function readAbilities(message: Message): ClientAbilities {
   return contentOf(message).abilities;
+}
+
+/** What is known of the client that sent the request. Throws if the envelope is not valid. */
+export function traitsIn(message: Message): ClientTraits {
+  return contentOf(message).traits;
+}
+
+function readClientTraits({ bytes, metaStart }: Message, { clientStart, clientEnd }: Envelope): ClientTraits {
+  if (clientStart < 0) return UNKNOWN_CLIENT;
+  return readTraits(bytes.toString('latin1', metaStart + clientStart, metaStart + clientEnd), 'modern');
 }
 
 function readRevision({ bytes, metaStart }: Message, { versionStart, versionEnd }: Envelope): string {

@@ -1,0 +1,239 @@
+/**
+ * What the clients that people use do with what they are sent, as data. The protocol lets a client cut texts, ignore
+ * `list_changed` or refuse URIs without a word, so the only sign is the name that it introduces itself with.
+ *
+ * Names, limits and rules were read in the published packages, or seen in what those send. A comment names the source
+ * of what was not. What nobody has seen is left at the value of an unknown client.
+ */
+import { BoundedMap } from '../base/bounded-map.ts';
+import { getOrMake } from '../base/memo.ts';
+import { decodeString, readMembers } from './json.ts';
+import type { Era } from './revisions.ts';
+
+/**
+ * What a client does when its list of tools has changed. `yes`: it lists again at once, and its model can use the new
+ * tools in its next step. `late`: it lists again at once, but its model sees the new tools a step or two later. `no`: its
+ * model never sees them. `unknown`: the first change will show it.
+ */
+export type ListsAgain = 'yes' | 'late' | 'no' | 'unknown';
+
+/** What a client does with what it is sent. */
+export interface ClientTraits {
+  /** The client as people know it. */
+  readonly title: string;
+  /** How many characters of a tool's description its model sees: all if infinite, null if nobody knows. */
+  readonly description: number | null;
+  /** The same for the instructions of a server. */
+  readonly instructions: number | null;
+  readonly listsAgain: ListsAgain;
+  /** Milliseconds from the answer to its list until it uses that list. */
+  readonly settle: number;
+  /** `legal`: it refuses a list that contains a URI which is not a legal URL. */
+  readonly uris: 'any' | 'legal';
+  /** Whether its model or its user can read resources. Null if nobody knows. */
+  readonly resources: boolean | null;
+  /** Whether it can ask its user a question of a server. Null if nobody knows. */
+  readonly elicitation: boolean | null;
+  /** The names of tools that it accepts. */
+  readonly names: NameRule;
+}
+
+/** The names of tools that a client accepts. */
+export interface NameRule {
+  /** The greatest length, with the name of the server and what the client adds between them. */
+  readonly longest: number;
+  /** How many characters the client itself adds to the names of the tool and the server. */
+  readonly added: number;
+  /** The characters that it accepts. It replaces others. */
+  readonly characters: string;
+}
+
+interface KnownClient extends Partial<ClientTraits> {
+  readonly title: string;
+  /** The values of `clientInfo.name` that it sends. */
+  readonly sends: readonly string[];
+  /** The era in which it sends them, if another program has the same name in the other. */
+  readonly era?: Era;
+}
+
+const ALL = Number.POSITIVE_INFINITY;
+
+/** Every API of a model that is in use accepts these names. */
+const PLAIN: NameRule = { longest: 64, added: 0, characters: 'A-Za-z0-9_-' };
+
+/** A client that nobody knows gets what most clients can use. What it does is learned from what it does. */
+export const UNKNOWN_CLIENT: ClientTraits = Object.freeze({
+  title: 'unknown',
+  description: null,
+  instructions: null,
+  listsAgain: 'unknown',
+  settle: 0,
+  uris: 'any',
+  resources: null,
+  elicitation: null,
+  names: PLAIN,
+});
+
+export const KNOWN_CLIENTS: readonly KnownClient[] = [
+  {
+    // 2.1.197 and 2.1.325. Both texts end in "… [truncated]".
+    title: 'Claude Code',
+    sends: ['claude-code'],
+    description: 2_048,
+    instructions: 2_048,
+    listsAgain: 'yes',
+    resources: true,
+    elicitation: true,
+    names: { ...PLAIN, added: 7 },
+  },
+  {
+    // It lists again, and drops what is new: anthropics/claude-ai-mcp#960, anthropics/claude-code#50339.
+    title: 'Claude Desktop',
+    sends: ['claude-ai'],
+    listsAgain: 'no',
+    resources: true,
+  },
+  {
+    // 0.166.0; openai/codex#10105, #33266.
+    title: 'Codex',
+    sends: ['codex-mcp-client'],
+    description: ALL,
+    instructions: ALL,
+    listsAgain: 'no',
+    resources: true,
+    elicitation: true,
+    names: { ...PLAIN, added: 7 },
+  },
+  {
+    // 0.61.0. It asks once more after 500 ms if the names have not changed.
+    title: 'Gemini CLI',
+    sends: ['gemini-cli-mcp-client'],
+    description: ALL,
+    listsAgain: 'late',
+    settle: 100,
+    resources: true,
+    elicitation: false,
+    names: { longest: 63, added: 5, characters: 'A-Za-z0-9_.:-' },
+  },
+  {
+    // 1.18.33.
+    title: 'opencode',
+    sends: ['opencode'],
+    description: ALL,
+    listsAgain: 'late',
+    settle: 100,
+    elicitation: false,
+    names: { ...PLAIN, added: 1 },
+  },
+  {
+    // The name and the limit are from bug reports: ComposioHQ/composio#2788, awslabs/mcp#1283.
+    title: 'Cursor',
+    sends: ['cursor-vscode'],
+    names: { ...PLAIN, longest: 59, added: 1 },
+  },
+  {
+    // Its source sends the long name of the product.
+    title: 'VS Code',
+    sends: ['Visual Studio Code', 'Visual Studio Code - Insiders', 'Code - OSS'],
+    listsAgain: 'yes',
+    resources: true,
+    elicitation: true,
+  },
+  {
+    // The name is from servers that tell their clients apart.
+    title: 'Windsurf',
+    sends: ['windsurf-client'],
+  },
+  {
+    title: 'Zed',
+    sends: ['Zed'],
+  },
+  {
+    // 0.9.0. A program for people: each command lists anew.
+    title: 'mcporter',
+    sends: ['mcporter'],
+    description: ALL,
+    instructions: ALL,
+    resources: true,
+    elicitation: false,
+  },
+  {
+    // 0.15.0. A program for people.
+    title: 'MCP Inspector',
+    sends: ['mcp-inspector', 'inspector-client', 'inspector-cli'],
+    description: ALL,
+    instructions: ALL,
+    resources: true,
+    elicitation: true,
+  },
+  {
+    // mcp 1.x. FastMCP, langchain-mcp-adapters, openai-agents and pydantic-ai send its name too, so what happens to a
+    // list depends on the program. Its type for URIs refuses those that are not legal.
+    title: 'Python SDK 1',
+    sends: ['mcp'],
+    era: 'legacy',
+    uris: 'legal',
+    resources: true,
+  },
+  {
+    title: 'Python SDK 2',
+    sends: ['mcp'],
+    era: 'modern',
+    resources: true,
+  },
+  {
+    // Its Python edition is built on Python SDK 1, and its other edition sends the same name.
+    title: 'mcp-use',
+    sends: ['mcp-use'],
+    uris: 'legal',
+    resources: true,
+  },
+  {
+    // 1.0.101. It answers `list_changed` with an error of its own.
+    title: 'AI SDK',
+    sends: ['ai-sdk-mcp-client'],
+    description: ALL,
+    listsAgain: 'no',
+    resources: true,
+  },
+  {
+    // 1.1.4. A program lists by hand.
+    title: 'LangChain adapters for JavaScript',
+    sends: ['@langchain/mcp-adapters'],
+  },
+  {
+    title: 'Continue',
+    sends: ['continue-client'],
+  },
+];
+
+const byName = new Map(
+  KNOWN_CLIENTS.flatMap(({ sends, era, ...known }) => {
+    const traits: ClientTraits = Object.freeze({ ...UNKNOWN_CLIENT, ...known });
+    const eras: readonly Era[] = era === undefined ? ['legacy', 'modern'] : [era];
+    return sends.flatMap((name) => eras.map((one) => [`${one} ${name}`, traits] as const));
+  }),
+);
+
+/** What is known of a client by the name that it sends in an era. */
+export function traitsOf(name: string, era: Era): ClientTraits {
+  return byName.get(`${era} ${name}`) ?? UNKNOWN_CLIENT;
+}
+
+/** Clients of the modern era introduce themselves with every request, so each text is read once. */
+const MOST = 200;
+const QUOTE = 0x22;
+const introductions = {
+  legacy: new BoundedMap<string, ClientTraits>(MOST),
+  modern: new BoundedMap<string, ClientTraits>(MOST),
+};
+
+/** What is known of a client by its `clientInfo`, as JSON with one character per byte. */
+export function readTraits(clientInfo: string, era: Era): ClientTraits {
+  return getOrMake(introductions[era], clientInfo, () => {
+    const bytes = Buffer.from(clientInfo, 'latin1');
+    const name = readMembers(bytes)?.findLast(({ key }) => key === 'name');
+    if (name === undefined || bytes[name.start] !== QUOTE) return UNKNOWN_CLIENT;
+    return traitsOf(decodeString(bytes, name.start, name.end), era);
+  });
+}
