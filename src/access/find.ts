@@ -1,9 +1,10 @@
 /** Finds the entry that a caller names, or throws an error that says how to continue. */
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/text.ts';
-import { nameIn } from '../catalog/catalog.ts';
+import { nameIn, type StartingSource } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
+import { startingText, startingWith } from '../catalog/starting.ts';
 import { literalLength, matchesTemplate } from '../catalog/template.ts';
 import { aliased } from './alias.ts';
 import { permits } from './permission.ts';
@@ -131,11 +132,20 @@ function missing(view: View, kind: Kind, name: string, meant: string = name): Ga
     return new GatewayError('item_inactive', `The ${kind} "${name}" is not active. ${advice}`);
   }
   const code: ErrorCode = kind === 'resource' ? 'resource_unknown' : 'item_unknown';
+  const starting = startingWith(view.catalog, name);
+  if (starting.length > 0) return notYet(code, kind, name, starting);
   const known = [view.entries[kind], view.catalog.entries[kind]].flatMap((entries) => [...entries.keys()]);
   const templates = kind === 'resource' ? [...view.catalog.entries.template.keys()] : [];
   const hint = view.controls.hint?.(kind, name) || didYouMean(name, new Set([...known, ...templates]));
   const text = `There is no ${kind} "${name}".${hint || ` List the ${kind}s to see their names.`}`;
   return new GatewayError(code, text, kind === 'resource' ? { details: { uri: name } } : undefined);
+}
+
+/** No other name is suggested: this one may be right in a moment. */
+function notYet(code: ErrorCode, kind: Kind, name: string, starting: readonly StartingSource[]): GatewayError {
+  const details = { starting: starting.map(({ key }) => key), ...(kind === 'resource' && { uri: name }) };
+  const text = `There is no ${kind} "${name}" yet: ${startingText(starting)}.`;
+  return new GatewayError(code, text, { details });
 }
 
 function inactiveName(view: View, kind: Kind, name: string): string | null {

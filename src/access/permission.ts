@@ -7,7 +7,7 @@ import { narrow, rememberNarrowed } from '../catalog/narrow.ts';
 import type { Condition, PolicyConfig } from '../config/policy.ts';
 import type { Message } from '../protocol/message.ts';
 import { isAbout, isTime, isTimed, misfit } from './condition.ts';
-import { deniesName, isAllowed, isBarred, type Rules, rulesFor } from './policy.ts';
+import { deniesName, isAllowed, isBarred, mayUse, type Rules, rulesFor } from './policy.ts';
 
 export interface Permission {
   readonly rules: Rules;
@@ -102,6 +102,8 @@ export function narrowToPermission(catalog: Catalog, permission: Permission | nu
       keep: (entry) => !forbidden.has(entry),
       isClosed: (template, uri) =>
         hidden.has(resourceKey(template, uri)) || deniesName(permission.rules, template, uri),
+      starting: (all, hasItems) =>
+        all.filter((source) => (source.isListed ? hasItems(source) : mayUse(permission.rules, source, permission.now))),
     });
   });
 }

@@ -7,7 +7,7 @@
 import { getOrMake, memo } from '../base/memo.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { isCategory, isOfCategory } from '../catalog/category.ts';
-import { BUILT_IN, type Entry, matchesServer } from '../catalog/entry.ts';
+import { BUILT_IN, type Entry, matchesServer, type Owner } from '../catalog/entry.ts';
 import {
   type AgentLimits,
   type CallLimitsSection,
@@ -16,7 +16,7 @@ import {
   resolveToolLimits,
 } from '../config/call-limits.ts';
 import type { AgentPolicy, ByKind, Condition, PolicyConfig, ServerLists } from '../config/policy.ts';
-import { isAbout, lacks } from './condition.ts';
+import { isAbout, isTime, lacks } from './condition.ts';
 
 /** One step of a decision. */
 export interface Finding {
@@ -32,6 +32,9 @@ export interface Decision {
   /** In order; the last one decides. */
   readonly findings: readonly Finding[];
 }
+
+/** The parts of an entry that say which server it belongs to, and what it is. */
+type ServerPart = Pick<Entry, 'kind' | 'sourceId' | 'sourceKey' | 'namespace'>;
 
 /** The rules for one agent, and for all others with the same policy. */
 export interface Rules {
@@ -103,6 +106,22 @@ export function isBarred(rules: Rules, entry: Entry): boolean {
     denied.some((one) => lists(one, entry.item.name, entry)) ||
     access.some(({ rule, verdict }) => verdict === 'deny' && rule.endsWith('.denied_servers'))
   );
+}
+
+/**
+ * Whether the rules could allow anything of a server whose items are not known yet. Outside of the hours of any
+ * condition the answer is no: the condition may be about all that the server has.
+ */
+export function mayUse(rules: Rules, { id, key, namespace }: Owner, now: Date): boolean {
+  if (!rules.conditions.every((condition) => isTime(condition, now))) return false;
+  return (['tool', 'resource', 'prompt'] as const).some((kind) => {
+    const server = { kind, sourceId: id, sourceKey: key, namespace };
+    const { denied, access, overrides, exposed, fallback } = serverRules(rules, server);
+    if (denied.some(({ patterns }) => patterns.includes('*'))) return false;
+    if (access.some(({ verdict }) => verdict === 'deny')) return false;
+    if (overrides.length > 0) return overrides.some(({ names }) => names.size > 0);
+    return exposed === null ? fallback.verdict === 'allow' : exposed.names.size > 0;
+  });
 }
 
 /** Like `isAllowed`, with every step of the decision. */
@@ -185,17 +204,17 @@ function listsName({ names, patterns }: RuleList, name: string): boolean {
 const plural = { tool: 'tools', resource: 'resources', prompt: 'prompts' } as const;
 const overrideKeys = { tool: 'tool_overrides', resource: 'resource_overrides', prompt: 'prompt_overrides' } as const;
 
-function groupOf({ kind }: Entry): keyof ByKind<unknown> {
+function groupOf({ kind }: ServerPart): keyof ByKind<unknown> {
   return kind === 'template' ? 'resource' : kind;
 }
 
-function serverRules(rules: Rules, entry: Entry): ServerRules {
+function serverRules(rules: Rules, entry: ServerPart): ServerRules {
   const group = groupOf(entry);
   const key = `${group} ${entry.sourceId} ${entry.sourceKey}\n${entry.namespace}`;
   return getOrMake(rules.servers, key, () => findServerRules(rules, entry, group));
 }
 
-function findServerRules({ policy, lineage }: Rules, entry: Entry, group: keyof ByKind<unknown>): ServerRules {
+function findServerRules({ policy, lineage }: Rules, entry: ServerPart, group: keyof ByKind<unknown>): ServerRules {
   const { sourceKey } = entry;
   const listing = (rule: string, lists: ServerLists): RuleList[] => {
     const names = listFor(lists, entry);
@@ -227,7 +246,7 @@ function findServerRules({ policy, lineage }: Rules, entry: Entry, group: keyof 
   };
 }
 
-function accessTo(entry: Entry, lineage: readonly AgentPolicy[]): Finding[] {
+function accessTo(entry: ServerPart, lineage: readonly AgentPolicy[]): Finding[] {
   const { sourceId, sourceKey } = entry;
   const denying = lineage.find(({ deniedServers }) => namesServer(deniedServers, entry));
   if (denying !== undefined)
@@ -244,12 +263,12 @@ function accessTo(entry: Entry, lineage: readonly AgentPolicy[]): Finding[] {
 }
 
 /** The names for the item's server; null if no list is about that server. */
-function listFor(lists: ServerLists, entry: Entry): readonly string[] | null {
+function listFor(lists: ServerLists, entry: ServerPart): readonly string[] | null {
   const found = Object.keys(lists).filter((server) => namesServer([server], entry));
   return found.length === 0 ? null : found.flatMap((server) => lists[server]!);
 }
 
-function namesServer(servers: readonly string[], { sourceId, sourceKey, namespace }: Entry): boolean {
+function namesServer(servers: readonly string[], { sourceId, sourceKey, namespace }: ServerPart): boolean {
   // Toolgate itself is not a server: patterns do not match it.
   if (sourceId === BUILT_IN) return servers.includes(sourceKey);
   return servers.some((server) => matchesServer(server, sourceKey, namespace));

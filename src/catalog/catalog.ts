@@ -2,7 +2,7 @@
 import type { Entry, Owner } from './entry.ts';
 import { toEntry } from './entry.ts';
 import { type Item, KINDS, type Kind, type Offer } from './item.ts';
-import { exposedName, JOINED, type Naming, nextName } from './names.ts';
+import { exposedName, JOINED, type Naming, nextName, prefixesOf } from './names.ts';
 
 /** A problem with a server that the operator should know about. */
 export interface Problem {
@@ -22,6 +22,11 @@ export interface Catalog {
   readonly sources: ReadonlySet<string>;
   readonly problems: readonly Problem[];
   /**
+   * The sources that are still starting: what they offer may be unknown, or change in a moment.
+   * @internal
+   */
+  readonly starting: readonly StartingSource[];
+  /**
    * Whether a template must not be used for a URI of its server, although it matches. Null if every URI may be read.
    * @internal
    */
@@ -33,6 +38,16 @@ export interface Catalog {
   readonly nameOf: ((entry: Entry) => string | undefined) | null;
 }
 
+/** A source that is still starting. */
+export interface StartingSource extends Owner {
+  /** Since when, in milliseconds since 1970. */
+  readonly since: number;
+  /** Whether its items are listed already, as its last run offered them. */
+  readonly isListed: boolean;
+  /** Each of its names begins with one of these. */
+  readonly prefixes: readonly string[];
+}
+
 /** The owner of each name, even while its source is unavailable; null for built-in names. */
 export type Claims = Readonly<Record<Kind, ReadonlyMap<string, Entry | null>>>;
 
@@ -41,6 +56,8 @@ export interface Contribution extends Owner {
   readonly offer: Offer;
   /** False while the source is unavailable: its names stay reserved, but nothing is listed under them. */
   readonly present: boolean;
+  /** Since when the source is starting, in milliseconds since 1970; null or absent if it is not. */
+  readonly startingSince?: number | null;
 }
 
 /**
@@ -85,9 +102,16 @@ export function buildCatalog(
     claims: Object.freeze(claims),
     sources: new Set(contributions.flatMap(({ key, namespace }) => [key, namespace]).filter((name) => name !== '')),
     problems: Object.freeze(problems),
+    starting: Object.freeze(contributions.flatMap((one) => startingSource(one, naming))),
     isClosed: null,
     nameOf: null,
   });
+}
+
+function startingSource(source: Contribution, naming: Naming): StartingSource[] {
+  const { id, key, namespace, present, startingSince } = source;
+  if (startingSince == null) return [];
+  return [{ id, key, namespace, since: startingSince, isListed: present, prefixes: prefixesOf(namespace, naming) }];
 }
 
 /** Whether an item whose name is taken gets another name. Otherwise it is dropped. */

@@ -50,10 +50,15 @@ export function nextName(taken: string, source: string, name: string, attempt: n
 
 /** Whether a server of that namespace could have an item of that name. */
 export function mayBeNamed(exposed: string, namespace: string, naming: Naming): boolean {
+  return prefixesOf(namespace, naming).some((prefix) => exposed.startsWith(prefix));
+}
+
+/** Every exposed name of that namespace begins with one of these: URIs with the first, shortened names too. */
+export function prefixesOf(namespace: string, naming: Naming): string[] {
   const { nameLimit } = naming;
-  const prefixes = [joinName(namespace, '', naming), prefixOf(namespace, naming)];
   const kept = nameLimit === null ? Number.POSITIVE_INFINITY : nameLimit - SUFFIX_LENGTH;
-  return prefixes.some((prefix) => exposed.startsWith(prefix.length <= kept ? prefix : cut(prefix, kept)));
+  const prefixes = [joinName(namespace, '', naming), prefixOf(namespace, naming)];
+  return [...new Set(prefixes.map((prefix) => (prefix.length <= kept ? prefix : cut(prefix, kept))))];
 }
 
 function respell(name: string, { names }: Naming): string {

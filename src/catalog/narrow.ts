@@ -1,7 +1,7 @@
 /** A smaller catalog made from another. What was left out is as if it did not exist, for listing and for calling. */
 import { BoundedMap } from '../base/bounded-map.ts';
 import { getOrMake, memo } from '../base/memo.ts';
-import type { Catalog } from './catalog.ts';
+import type { Catalog, StartingSource } from './catalog.ts';
 import type { Entry } from './entry.ts';
 import { KINDS, type Kind } from './item.ts';
 import { exposedName, type Naming } from './names.ts';
@@ -15,10 +15,15 @@ export interface Narrowing {
   rename?(entry: Entry, isTaken: (name: string) => boolean): string;
   /** See `Catalog.isClosed`. Default: that of the given catalog. */
   readonly isClosed?: Catalog['isClosed'];
+  /** Which of the sources that are still starting may be known. Default: those with an item that is kept. */
+  starting?(all: readonly StartingSource[], hasItems: (source: StartingSource) => boolean): readonly StartingSource[];
 }
 
 /** Entries themselves stay the same, so policies, limits, metrics and the audit do not notice. */
-export function narrow(catalog: Catalog, { keep, rename, isClosed = catalog.isClosed }: Narrowing): Catalog {
+export function narrow(
+  catalog: Catalog,
+  { keep, rename, isClosed = catalog.isClosed, starting = (all, hasItems) => all.filter(hasItems) }: Narrowing,
+): Catalog {
   const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
   const claims = {} as Record<Kind, ReadonlyMap<string, Entry | null>>;
   const sources = new Set<string>();
@@ -47,6 +52,7 @@ export function narrow(catalog: Catalog, { keep, rename, isClosed = catalog.isCl
     entries: Object.freeze(entries),
     claims: Object.freeze(claims),
     sources,
+    starting: starting(catalog.starting, ({ key }) => sources.has(key)),
     isClosed,
     nameOf: rename === undefined ? catalog.nameOf : (entry: Entry) => names.get(entry),
   });
@@ -80,6 +86,9 @@ export function narrowToNamespace(catalog: Catalog, namespace: string, naming: N
         // Two servers of one namespace may use the same name. The first keeps it.
         return isTaken(bare) ? entry.name : bare;
       },
+      // Names have no prefix in there, so every name may turn out to be theirs.
+      starting: (all) =>
+        all.filter((source) => source.namespace === namespace).map((source) => ({ ...source, prefixes: [''] })),
     }),
   );
 }

@@ -145,8 +145,10 @@ function servedRows(gateway: Gateway, io: CommandIo, keys?: readonly string[]): 
     .statuses()
     .filter(({ key }) => keys === undefined || keys.includes(key))
     .map(({ key, state, present, detail }) => [
-      `  ${present ? paint('green', '✓', io) : state === 'starting' ? '…' : paint('red', '✗', io)} ${key}`,
-      present ? offerText(gateway, key) : plain(detail === '' ? state : `${state}: ${detail}`),
+      `  ${state === 'starting' ? '…' : present ? paint('green', '✓', io) : paint('red', '✗', io)} ${key}`,
+      present
+        ? `${offerText(gateway, key)}${state === 'starting' ? ' (starting)' : ''}`
+        : plain(detail === '' ? state : `${state}: ${detail}`),
     ]);
 }
 

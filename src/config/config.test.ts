@@ -25,6 +25,17 @@ it('gives a call a total time that is at least its time without a sign of life',
   expect(totalOf({ timeout: '2h', total_timeout: '1s' })).toBe(1_000);
 });
 
+it('takes the nearest start_timeout: of the server, of folders, of all servers, or the default', () => {
+  const timesOf = (settings: object) => {
+    const servers = { program: { command: 'x' }, own: { command: 'x', start_timeout: '1s' }, files: { folder: 'f' } };
+    const config = resolved({ servers, ...settings });
+    return [...config.servers, ...config.folders.named].map(({ startTimeout }) => startTimeout);
+  };
+  expect(timesOf({})).toEqual([30_000, 1_000, 60_000]);
+  expect(timesOf({ start_timeout: '2m' })).toEqual([120_000, 1_000, 120_000]);
+  expect(timesOf({ start_timeout: '2m', folders: { start_timeout: '3m' } })).toEqual([120_000, 1_000, 180_000]);
+});
+
 it('has every default filled in', () => {
   expect(resolved({ servers: [{ namespace: 'git', command: 'git-server .' }] })).toEqual({
     file: '/etc/app/tools.toml',

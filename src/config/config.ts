@@ -89,13 +89,14 @@ export interface ConfigSource {
 export function resolveConfig(settings: Settings, entries: readonly ServerEntry[], source: ConfigSource): Config {
   const { document, file, cwd, env, lenient } = source;
   const context = createContext({ env, cwd, folder: file === null ? cwd : dirname(file) });
-  const folders = resolveFolders(settings.folders, context);
+  const folders = resolveFolders(settings.folders, settings.startTimeout, context);
   const resolved = resolveServers(
     entries,
     {
       document: document.name,
       lenient,
       healthInterval: settings.healthInterval,
+      startTimeout: settings.startTimeout,
       folders,
       withheld: tokenVariables(settings.agents),
     },

@@ -19,6 +19,8 @@ export interface FolderDefaults {
   readonly isolation: Isolation;
 }
 
+const START_TIMEOUT = 60_000;
+
 const isolation = () => choice(['auto', 'required', 'off'] satisfies Isolation[]);
 
 const foldersShape = {
@@ -39,8 +41,11 @@ const foldersShape = {
       'How long a call may go without a sign of life. The environment variable TOOL_CALL_TIMEOUT_SECONDS overrides this.',
     ),
   start_timeout: duration(1)
-    .prefault('60s')
-    .describe('How long loading the files of a folder may take. Their dependencies are installed before that.'),
+    .optional()
+    .describe(
+      'How long loading the files of a folder may take. Their dependencies are installed before that. ' +
+        'Default: `start_timeout` of all servers, or `60s`.',
+    ),
   concurrency: count(1, 1_000_000)
     .prefault(64)
     .describe(
@@ -63,9 +68,15 @@ export const folderShape = {
   isolation: isolation().optional().describe('For this `folder`, instead of `folders.isolation`.'),
 };
 
-export function resolveFolders(folders: Section<typeof foldersShape>, context: ResolveContext): FolderDefaults {
+/** `startTimeout` is that of all servers; null if the configuration has none. */
+export function resolveFolders(
+  folders: Section<typeof foldersShape>,
+  startTimeout: number | null,
+  context: ResolveContext,
+): FolderDefaults {
   return {
     ...folders,
+    startTimeout: folders.startTimeout ?? startTimeout ?? START_TIMEOUT,
     watch: context.flagVariable('ENABLE_FS_WATCHER') ?? folders.watch,
     debounce: context.numberVariable('FS_WATCHER_DEBOUNCE_MS', 0, 60_000) ?? folders.debounce,
     timeout: context.numberVariable('TOOL_CALL_TIMEOUT_SECONDS', 0.001, 2_000_000, 1_000) ?? folders.timeout,

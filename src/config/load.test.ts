@@ -151,7 +151,7 @@ port = "80"
     );
     expect(message).toBe(`config_invalid
 tools.toml:1: active_toolsets: expected a list of strings, found a string.
-tools.toml:2: start_wiat: unknown key. Did you mean "start_wait"?
+tools.toml:2: start_wiat: unknown key. Did you mean "start_wait" or "start_timeout"?
 tools.toml:5: servers[0].namespace: expected only letters, digits, "_", "." and "-", found "a b".
 tools.toml:9: servers[1].comand: unknown key. Did you mean "command"?
 tools.toml:10: servers[1].timeout: expected a duration such as "250ms", "30s", "10m" or "24h", or a number of milliseconds, found "1 hour".

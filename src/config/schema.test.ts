@@ -278,7 +278,6 @@ it('accepts an empty configuration and fills in every default', () => {
       watch: true,
       debounce: 300,
       timeout: 60_000,
-      startTimeout: 60_000,
       concurrency: 64,
       memory: 1_073_741_824,
       isolation: 'auto',

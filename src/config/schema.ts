@@ -45,6 +45,11 @@ export const settingsShape = {
   start_wait: duration(0)
     .prefault('5s')
     .describe('How long a list waits for servers that are still starting before it answers with what is available.'),
+  start_timeout: duration(1)
+    .optional()
+    .describe(
+      'How long starting a server and listing its tools may take. A server may have its own. Default: `30s`, or `60s` for a folder.',
+    ),
   health_interval: duration(0)
     .prefault('30s')
     .describe(

@@ -105,7 +105,7 @@ export const serverShape = {
   start_timeout: duration(1)
     .optional()
     .describe(
-      'How long starting the server and listing its tools may take. Default: `30s`, or `folders.start_timeout` for a `folder`.',
+      'How long starting the server and listing its tools may take. Default: `start_timeout` of all servers, or `folders.start_timeout` for a `folder`.',
     ),
   health_interval: duration(0).optional().describe('For this server, instead of the setting of the same name.'),
   ...folderShape,
@@ -247,6 +247,8 @@ export interface ServerSettings {
   /** Whether a server that cannot be resolved is left out with a notice; else it fails the whole configuration. */
   readonly lenient: boolean;
   readonly healthInterval: number;
+  /** Of all servers that have none of their own; null for the default. */
+  readonly startTimeout: number | null;
   readonly folders: FolderDefaults;
   /** Variables that programs do not inherit. */
   readonly withheld: readonly string[];
@@ -298,7 +300,12 @@ function resolveServer(entry: ServerEntry, key: string, launch: Launch, settings
   const kept =
     launch.kind === 'stdio' && settings.withheld.length > 0 ? { ...launch, withheld: settings.withheld } : launch;
   return {
-    ...resolveCommon(entry, key, PROGRAM_DEFAULTS, settings),
+    ...resolveCommon(
+      entry,
+      key,
+      { ...PROGRAM_DEFAULTS, startTimeout: settings.startTimeout ?? PROGRAM_DEFAULTS.startTimeout },
+      settings,
+    ),
     launch: kept,
     launchHash: launchHash(share === 'session' ? { ...kept, share } : kept),
   };

@@ -15,6 +15,7 @@ import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { similarNames } from '../base/text.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
+import { startingText, startingWith } from '../catalog/starting.ts';
 import { textResult } from '../protocol/rpc.ts';
 import type { ControlOutcome } from './control.ts';
 
@@ -92,13 +93,23 @@ export function activate(catalog: Catalog, selection: Selection, args: unknown):
   const names = { tools: [...catalog.entries.tool.keys()], resources: resourceNames(catalog) };
   const known = { tools: new Set(names.tools), resources: new Set(names.resources) };
   const bad: string[] = [];
+  const starting = new Set<string>();
   const sets = {} as Record<ListName, Set<string>>;
   for (const list of LISTS) {
     const kind: Switchable = list.startsWith('tools') ? 'tools' : 'resources';
-    sets[list] = resolveNames(lists[list], list, names[kind], known[kind], bad);
+    sets[list] = resolveNames(lists[list], names[kind], known[kind], (name) => {
+      const servers = startingWith(catalog, name);
+      for (const { key } of servers) starting.add(key);
+      const candidates = bad.length < MAX_SUGGESTED ? names[kind] : [];
+      bad.push(
+        servers.length > 0 ? `${name} in ${list} (${startingText(servers)})` : unknownName(name, list, candidates),
+      );
+    });
   }
   if (bad.length > 0) {
-    throw new GatewayError('item_unknown', `Nothing was changed. Unknown names: ${bad.join('; ')}.`);
+    throw new GatewayError('item_unknown', `Nothing was changed. Unknown names: ${bad.join('; ')}.`, {
+      details: starting.size > 0 ? { starting: [...starting] } : {},
+    });
   }
   refuseOverlap(sets.tools_on, sets.tools_off, 'tools');
   refuseOverlap(sets.resources_on, sets.resources_off, 'resources');
@@ -137,10 +148,9 @@ function readLists(args: unknown): Record<ListName, string[]> {
 
 function resolveNames(
   wanted: readonly string[],
-  list: ListName,
   names: readonly string[],
   known: ReadonlySet<string>,
-  bad: string[],
+  missing: (name: string) => void,
 ): Set<string> {
   const found = new Set<string>();
   for (const name of wanted) {
@@ -150,7 +160,7 @@ function resolveNames(
     }
     const matching = isPattern(name) ? names.filter((one) => matchesPattern(name, one)) : [];
     for (const one of matching) found.add(one);
-    if (matching.length === 0) bad.push(unknownName(name, list, bad.length < MAX_SUGGESTED ? names : []));
+    if (matching.length === 0) missing(name);
   }
   return found;
 }

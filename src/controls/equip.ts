@@ -7,6 +7,7 @@ import { sha256 } from '../base/hash.ts';
 import { memo } from '../base/memo.ts';
 import { counted, didYouMean } from '../base/text.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
+import { startingText, startingWith } from '../catalog/starting.ts';
 import { toBytes } from '../protocol/json.ts';
 import {
   invalid,
@@ -80,7 +81,7 @@ async function build(context: ControlContext, args: unknown): Promise<ControlOut
   const description = given.description === undefined ? '' : readText(given, 'description', 200);
   const autoEquip = readFlag(given, 'autoEquip');
   const wanted = readList(given, 'tools', 100).map((one, index) => readReference(one, `Tool ${index + 1}`));
-  const tools = resolve(wanted, toolsOf(context));
+  const tools = resolve(wanted, context);
   if (autoEquip) requireChoice(context);
   const toolset = await context.toolsetLibrary.create({ name, description, tools, toolNotes: [] }, 'project');
   const selection = autoEquip ? equip(context.selection, toolset) : context.selection;
@@ -88,18 +89,25 @@ async function build(context: ControlContext, args: unknown): Promise<ControlOut
 }
 
 /** Completes the references. Throws if one of them matches no tool, so that nothing is saved. */
-function resolve(wanted: readonly Partial<ToolReference>[], entries: readonly Entry[]): ToolReference[] {
+function resolve(wanted: readonly Partial<ToolReference>[], context: ControlContext): ToolReference[] {
+  const entries = toolsOf(context);
   const bad: string[] = [];
+  const starting = new Set<string>();
   const found = wanted.flatMap(({ namespacedName, refId }) => {
     const entry =
       namespacedName === undefined
         ? (entries.find((one) => refIdOf(one) === refId) ?? `refId "${refId}"`)
         : findNamed(namespacedName, entries);
     if (typeof entry !== 'string') return [entry];
-    bad.push(entry);
+    const servers = namespacedName === undefined ? [] : startingWith(context.catalog, namespacedName);
+    for (const { key } of servers) starting.add(key);
+    bad.push(servers.length > 0 ? `"${namespacedName}" (${startingText(servers)})` : entry);
     return [];
   });
-  if (bad.length > 0) throw new GatewayError('item_unknown', `Nothing was saved. Unknown tools: ${bad.join('; ')}.`);
+  if (bad.length > 0)
+    throw new GatewayError('item_unknown', `Nothing was saved. Unknown tools: ${bad.join('; ')}.`, {
+      details: starting.size > 0 ? { starting: [...starting] } : {},
+    });
   return [...new Set(found)].map((entry) => ({ namespacedName: canonicalName(entry), refId: refIdOf(entry) }));
 }
 
@@ -191,7 +199,7 @@ async function annotate(context: ControlContext, args: unknown): Promise<Control
   const given = readArguments(args, ['toolRef', 'notes']);
   const { toolset } = context.selection;
   if (toolset === null) throw invalid('No toolset is equipped, and notes belong to one. Call equip-toolset first.');
-  const [reference] = resolve([readReference(given.toolRef, '"toolRef"')], toolsOf(context));
+  const [reference] = resolve([readReference(given.toolRef, '"toolRef"')], context);
   const notes = readList(given, 'notes', 20).map((one) => {
     const note = readArguments(one, ['name', 'note']);
     return { name: readToolsetName(note), note: readText(note, 'note', 500) };

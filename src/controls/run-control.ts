@@ -20,6 +20,8 @@ export interface ControlCallsOptions {
   readonly approving: ApprovalToolContext;
   /** The servers that the caller may know about. */
   servers(caller: Caller): readonly ServerState[];
+  /** Resolves when these servers have been tried, and after a few seconds at most. */
+  started(keys: readonly string[]): Promise<void>;
 }
 
 export interface ControlCalls {
@@ -27,7 +29,7 @@ export interface ControlCalls {
 }
 
 export function createControlCalls(options: ControlCallsOptions): ControlCalls {
-  const { controls, defaults, program, approving, servers } = options;
+  const { controls, defaults, program, approving, servers, started } = options;
   const runInOrder = createControlQueue();
 
   function contextOf(caller: Caller): ControlContext {
@@ -48,6 +50,21 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
     return { selection: caller.chosen, result };
   }
 
+  /** Runs a control again, once, when the servers that it names and that are still starting have been tried. */
+  function runWhenStarted(work: ControlWork): ControlOutcome | Promise<ControlOutcome> {
+    const again = (error: unknown) => {
+      const keys = error instanceof GatewayError ? error.details.starting : undefined;
+      if (!Array.isArray(keys)) throw error;
+      return started(keys).then(work);
+    };
+    try {
+      const outcome = work();
+      return outcome instanceof Promise ? outcome.catch(again) : outcome;
+    } catch (error) {
+      return again(error);
+    }
+  }
+
   function choose(caller: Caller, selection: Selection): void {
     if (selection.key === caller.chosen.key) return;
     if (caller.isShared) {
@@ -66,7 +83,7 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
       const work = () =>
         program?.entries.includes(entry)
           ? runProgramControl(program, caller, entry.name, args)
-          : controls().run(entry.name, contextOf(caller), args);
+          : runWhenStarted(() => controls().run(entry.name, contextOf(caller), args));
       runInOrder(caller.isShared ? defaults : caller, entry.name, work, {
         done({ selection, result }) {
           choose(caller, selection);

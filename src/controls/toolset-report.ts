@@ -31,6 +31,10 @@ export function reportOn(toolset: Toolset, { catalog, servers }: ControlContext)
   }
   for (const [key, names] of skipped) {
     const { state, detail } = servers.find((one) => one.key === key)!;
+    if (state === 'starting') {
+      warnings.push(`Server "${key}" is still starting. These can be used when it is up: ${names.join(', ')}.`);
+      continue;
+    }
     const why = detail === '' ? state : `${state}: ${detail}`;
     warnings.push(
       `Server "${key}" is not available (${why}), skipped: ${names.join(', ')}. They can be used when it is back.`,

@@ -36,12 +36,13 @@ import { createRedactor, type Redactor } from '../secrets/redact.ts';
 import { Fleet, type FleetChange, type ServerStatus } from '../sources/fleet.ts';
 import type { Source, SourceContext } from '../sources/source.ts';
 import { type Spawn, spawnServer } from '../sources/spawn.ts';
+import { createStartQueue } from '../sources/start-queue.ts';
 import { createVault, type OpenVault } from '../sources/vault.ts';
 import { openEraStore } from '../store/eras.ts';
 import { type OfferStore, openOfferStore } from '../store/offers.ts';
 import type { ToolFolders } from './folders.ts';
 import { SourceSets } from './source-sets.ts';
-import { createStartupWindow, type StartupWindow } from './startup.ts';
+import { createStartupWindow, pause, type StartupWindow } from './startup.ts';
 
 /** The name and version that clients are given. */
 export interface ServerIdentity {
@@ -86,6 +87,8 @@ export interface GatewayOptions {
 
 /** In milliseconds. Changes from servers within this time result in one new catalog. */
 const REFRESH_PAUSE = 5;
+/** How long a control tool waits for a server that is still starting and is named by its arguments. */
+const CONTROL_WAIT = 3_000;
 
 export class Root {
   /** Its id. */
@@ -220,6 +223,7 @@ export class Root {
       redact: this.redactor.redact,
       offers: this.offers,
       eras: openEraStore(dataDir),
+      starts: createStartQueue(),
       limits: () => this.config.limits,
       changed: () => {
         this.#refreshTimer ??= setTimeout(() => this.refresh(), REFRESH_PAUSE);
@@ -251,6 +255,7 @@ export class Root {
         isGrantable: (agent, entry) =>
           this.config.policy !== null && !isBarred(rulesFor(this.config.policy, agent), entry),
       },
+      started: (keys) => this.#started(keys),
       servers: (caller) =>
         this.statuses().filter((status) => this.views.sees(caller, caller.view().permission, status)),
     });
@@ -268,11 +273,18 @@ export class Root {
       this.callers.look();
     });
     this.startup = createStartupWindow(
-      this.#firstTried,
+      // What every server offered the last time is listed at once: there is nothing to wait for.
+      this.fleet.isKnown ? Promise.resolve() : this.#firstTried,
       this.config.startWait,
       this.defaults.restore(),
       this.pipeline.retry,
     );
+  }
+
+  /** Resolves when these servers have been tried and their items are in the catalog, and after a few seconds at most. */
+  async #started(keys: readonly string[]): Promise<void> {
+    await Promise.race([this.fleet.hurry(keys), pause(Math.min(CONTROL_WAIT, this.config.startWait))]);
+    this.refresh();
   }
 
   /** Resolves when every server has been tried once and its items are in the catalog. */
@@ -419,6 +431,7 @@ function isSameContribution(a: Contribution, b: Contribution): boolean {
     a.key === b.key &&
     a.namespace === b.namespace &&
     a.present === b.present &&
+    a.startingSince === b.startingSince &&
     isSameOffer(a.offer, b.offer)
   );
 }

@@ -131,7 +131,8 @@ export class SourceSets implements CallerSources {
       const member = this.#members.get(id);
       if (member === undefined) return [];
       const { source, config } = member;
-      return { id, key: config.key, namespace: config.namespace, offer: source.offer, present: source.present };
+      const { offer, present, startingSince } = source;
+      return { id, key: config.key, namespace: config.namespace, offer, present, startingSince };
     });
   }
 

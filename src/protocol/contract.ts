@@ -54,6 +54,8 @@ export interface SourceRequest {
   headers(): readonly string[];
   /** The trace that it belongs to, as headers for any HTTP server: names and values alternate. */
   readonly trace?: readonly string[] | null;
+  /** What is called, as last listed; absent if the request is about no item. */
+  readonly item?: ItemDefinition;
   /** The server was listed again. Rebuilds what depends on definitions. */
   renew?(definitions: readonly ItemDefinition[]): void;
   /** The caller's own progress token as it was written; null if it wants no progress. */

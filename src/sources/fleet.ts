@@ -61,11 +61,11 @@ export function serverStatus(config: ServerConfig, source: Source): ServerStatus
   };
 }
 
-/** Whether all required servers are present. A required folder that does not exist yet counts as missing. */
+/** Whether all required servers are up. A required folder that does not exist yet counts as missing. */
 export function isComplete({ folders }: Config, statuses: readonly ServerStatus[]): boolean {
   const wanted = folders.named.filter(({ enabled, required }) => enabled && required).map(({ key }) => key);
   return (
-    statuses.every(({ required, present }) => !required || present) &&
+    statuses.every(({ required, present, state }) => !required || (present && state !== 'starting')) &&
     wanted.every((key) => statuses.some((status) => status.key === key))
   );
 }
@@ -235,6 +235,7 @@ export class Fleet {
       namespace: config.namespace,
       offer: source.offer,
       present: source.present,
+      startingSince: source.startingSince,
     }));
   }
 
@@ -294,6 +295,13 @@ export class Fleet {
       ...serverStatus(config, source),
       ...successor?.status(),
     }));
+  }
+
+  /** Starts these servers at once if they wait for their turn. Resolves when the first attempt of each is over. */
+  async hurry(keys: readonly string[]): Promise<void> {
+    const meant = this.#members.filter(({ config }) => keys.includes(config.key));
+    for (const { source } of meant) source.hurry();
+    await Promise.all(meant.map(({ source }) => source.tried));
   }
 
   /** Resolves when the first attempt to start is over for every server. */

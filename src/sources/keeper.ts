@@ -68,6 +68,9 @@ export interface KeeperRole {
   idled?(): void;
 }
 
+/** Node's timers fire at once if they are longer than this. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
 export class ConnectionKeeper implements ConnectionOwner {
   readonly interests: Interests;
   readonly restart: RestartTimer;
@@ -161,11 +164,27 @@ export class ConnectionKeeper implements ConnectionOwner {
     }
   }
 
-  /** Sends a call now, or as soon as there is a connection. */
-  call(request: SourceRequest): Ticket {
+  /**
+   * Sends a call now, or as soon as there is a connection. It waits for that as long as it may take itself. `check` runs
+   * before a call that has waited is sent, and throws if it must not be.
+   */
+  call(request: SourceRequest, check?: () => void): Ticket {
     this.used();
     if (this.live !== null) return this.#send(this.live.connection, request);
-    return this.#defer(request, this.start(), (connection) => this.#send(connection, request));
+    return this.#defer(request, this.#within(this.start(), request.timeout), (connection) => {
+      check?.();
+      return this.#send(connection, request);
+    });
+  }
+
+  #within<T>(work: Promise<T>, ms: number): Promise<T> {
+    if (ms >= LONGEST_TIMER) return work;
+    return new Promise((resolve, reject) => {
+      const reason = `it is still starting after ${ms / 1000} s, which is the time-out of this call. Try again later`;
+      const timer = setTimeout(() => reject(this.#server.unavailable(reason)), ms);
+      timer.unref();
+      work.then(resolve, reject).finally(() => clearTimeout(timer));
+    });
   }
 
   #send(connection: Connection, request: SourceRequest): Ticket {

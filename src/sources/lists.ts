@@ -16,7 +16,6 @@ import {
 } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/servers.ts';
 import { decodeString, findMember } from '../protocol/json.ts';
-import type { OfferStore } from '../store/offers.ts';
 import { ask, UpstreamError } from './ask.ts';
 import type { Connection } from './connection.ts';
 import type { Handshake, LiveConnection } from './handshake.ts';
@@ -129,7 +128,8 @@ export interface ListsOptions {
   /** Whether a connection is being opened and its first lists are still loading. */
   isOpening(): boolean;
   config(): ServerConfig;
-  readonly store: OfferStore;
+  /** Saves the offer for the next start. */
+  store(): void;
   /** The offer changed. */
   changed(): void;
   note(text: string): void;
@@ -151,10 +151,6 @@ export class Lists {
   replace(listed: Listed, { silent, instructions }: Handshake): void {
     this.offer = reuseItems(this.offer, { ...listed.offer, instructions });
     this.#noteValidity(silent, listed.validity);
-  }
-
-  store(): void {
-    void this.#options.store.write(this.#options.config().launchHash, this.offer);
   }
 
   /** Lists the kinds again that a notification reports as changed. */
@@ -212,7 +208,7 @@ export class Lists {
       if (live()?.connection !== connection) return;
       this.#noteValidity(handshake.silent, listed.validity);
       this.offer = reuseItems(this.offer, withKind(this.offer, kind, listed));
-      this.store();
+      this.#options.store();
       changed();
     } catch (error) {
       note(`listing again failed: ${messageOf(error)}`);

@@ -10,6 +10,7 @@ import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.
 import { decodeString } from '../protocol/json.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { Message } from '../protocol/message.ts';
+import type { ServerAbilities } from '../store/offers.ts';
 import { FORGOTTEN, hasEndedEarly, type OpenedConnection, openServer } from './connect.ts';
 import { Draining } from './draining.ts';
 import { type Handshake, NO_TASKS, type TaskAbilities } from './handshake.ts';
@@ -19,6 +20,7 @@ import { Lists } from './lists.ts';
 import { PrivateConnections } from './private.ts';
 import { RefusalRetries, type UpstreamRefusal } from './refusals.ts';
 import type { ResourceSubscriptions, ServerContext, ServerSource, SourceStatus } from './source.ts';
+import type { StartTurn } from './start-queue.ts';
 import { StateHistory } from './state.ts';
 import { StderrTail } from './stderr-tail.ts';
 import { failRequest } from './tickets.ts';
@@ -50,10 +52,18 @@ class KeptServerSource implements ServerSource, KeptServer {
   readonly #retries: RefusalRetries;
   /** The last handshake of the server. */
   #handshake: Handshake | null = null;
+  /** What it can do, as its last handshake or its last run said. */
+  #abilities: ServerAbilities | null = null;
+  /** Milliseconds that its last start took; null if it has never been up. */
+  #startTime: number | null = null;
+  /** When its connection was last opened. */
+  #openedAt = 0;
   #restarts = 0;
   /** Whether it has ever asked its client something. */
   #asks = false;
   #mayProbe = true;
+  /** Its place among the servers that are starting; null before and after. */
+  #turn: StartTurn | null = null;
 
   constructor(config: ServerConfig, context: ServerContext) {
     this.config = config;
@@ -87,7 +97,7 @@ class KeptServerSource implements ServerSource, KeptServer {
       live: () => this.#shared.live,
       isOpening: () => this.#shared.isStarting,
       config: () => this.config,
-      store: context.offers,
+      store: () => this.#remember(),
       changed: context.changed,
       note: (text) => this.note(text),
     });
@@ -105,18 +115,31 @@ class KeptServerSource implements ServerSource, KeptServer {
    * names of this server.
    */
   async #firstAttempt(): Promise<void> {
-    const { offers, eras } = this.#context;
-    const { launchHash, start } = this.config;
+    const { offers, eras, starts } = this.#context;
+    const { launch, launchHash, start, required } = this.config;
     const known = offers.read(launchHash);
-    if (known !== null) this.#lists.offer = known;
+    if (known !== null) {
+      this.#lists.offer = known.offer;
+      this.#abilities = known.abilities;
+      this.#startTime = known.startTime;
+    }
+    // A server with an empty offer must not sleep: no call could wake it, so it would never be listed again.
+    const maySleep = start === 'lazy' && this.offer.items.length > 0;
+    const turn = maySleep || launch.kind === 'http' ? null : starts.join({ required, startTime: this.#startTime });
+    this.#turn = turn;
     await eras.isLegacy(launchHash);
-    if (this.#states.isClosed) return;
-    if (start === 'lazy' && known !== null) {
+    if (maySleep && !this.#states.isClosed) {
       this.#states.enter('asleep', 'not started yet; the next call starts it');
       return;
     }
-    this.#states.enter('starting', '');
-    await this.#start();
+    await turn?.come;
+    if (!this.#states.isClosed) {
+      // A call may have started it already.
+      if (this.#shared.live === null) this.#states.enter('starting', '');
+      await this.#start();
+    }
+    turn?.leave();
+    this.#turn = null;
   }
 
   /** Failures are reported by the keeper. */
@@ -132,7 +155,12 @@ class KeptServerSource implements ServerSource, KeptServer {
     const { state } = this.#states;
     // The worker of a folder is back soon. Until then its offer stays, and calls fail with the reason.
     const isRestarting = state === 'down' && this.#restarts > 0 && this.config.launch.kind === 'folder';
-    return this.#shared.live !== null || ((state === 'asleep' || isRestarting) && this.offer !== EMPTY_OFFER);
+    const isListed = state === 'asleep' || state === 'starting' || isRestarting;
+    return this.#shared.live !== null || (isListed && this.offer !== EMPTY_OFFER);
+  }
+
+  get startingSince(): number | null {
+    return this.#states.state === 'starting' ? Date.parse(this.#states.since) : null;
   }
 
   get inFlight(): number {
@@ -140,15 +168,15 @@ class KeptServerSource implements ServerSource, KeptServer {
   }
 
   get completes(): boolean {
-    return this.#handshake?.completes ?? false;
+    return this.#abilities?.completes ?? false;
   }
 
   get tasks(): TaskAbilities {
-    return this.#isPrivate ? NO_TASKS : (this.#handshake?.tasks ?? NO_TASKS);
+    return this.#isPrivate ? NO_TASKS : (this.#abilities?.tasks ?? NO_TASKS);
   }
 
   get subscribes(): boolean {
-    return this.#handshake?.subscribes ?? false;
+    return this.#abilities?.subscribes ?? false;
   }
 
   get subscribed(): readonly (readonly [ClientChannel | null, readonly string[]])[] {
@@ -175,8 +203,23 @@ class KeptServerSource implements ServerSource, KeptServer {
       const isLeased = this.#asks && request.pinned !== true;
       return isLeased ? this.#leases.request(request) : live.connection.request(request);
     }
-    if (this.#states.state === 'asleep' || this.#shared.isStarting) return this.#shared.call(request);
+    const { state } = this.#states;
+    if (state === 'asleep' || state === 'starting' || this.#shared.isStarting) return this.#callWhenUp(request);
     return failRequest(request, this.unavailable(`${this.#states.detail}. Try again later`));
+  }
+
+  /** The offer that the caller knows may be that of the last run, so the item is looked up again before it is called. */
+  #callWhenUp(request: SourceRequest): Ticket {
+    this.#turn?.skip();
+    return this.#shared.call(request, () => {
+      const { item } = request;
+      const { items } = this.offer;
+      if (item !== undefined && !items.some(({ kind, name }) => kind === item.kind && name === item.name)) {
+        const text = `Server "${this.config.key}" no longer has the ${item.kind} "${item.name}": it started with other ones than the last time. List the ${item.kind}s again.`;
+        throw new GatewayError(item.kind === 'resource' ? 'resource_unknown' : 'item_unknown', text);
+      }
+      request.renew?.(items);
+    });
   }
 
   update(config: ServerConfig): void {
@@ -189,6 +232,10 @@ class KeptServerSource implements ServerSource, KeptServer {
 
   revive(): void {
     if (this.#shared.restart.revive() && this.#shared.live === null) void this.#start();
+  }
+
+  hurry(): void {
+    this.#turn?.skip();
   }
 
   subscriptions(client: ClientChannel | null): ResourceSubscriptions {
@@ -225,6 +272,7 @@ class KeptServerSource implements ServerSource, KeptServer {
   async close(): Promise<void> {
     if (this.#states.isClosed) return;
     this.#states.close();
+    this.#turn?.skip();
     this.#lists.clear();
     const closing = [this.#shared.close(), this.#leases.close(), this.#private.close(), this.draining.close()];
     await Promise.all(closing);
@@ -232,6 +280,7 @@ class KeptServerSource implements ServerSource, KeptServer {
 
   async open(keeper: ConnectionKeeper): Promise<OpenedConnection> {
     const known = keeper === this.#shared ? null : this.#handshake;
+    if (keeper === this.#shared) this.#openedAt = performance.now();
     const mayProbe = known === null ? this.#mayProbe : known.era === 'modern';
     const opened = await openServer(this.config, this.#context, keeper, mayProbe);
     this.#handshake ??= opened.handshake;
@@ -246,10 +295,22 @@ class KeptServerSource implements ServerSource, KeptServer {
 
   #opened({ handshake, listed }: OpenedConnection): void {
     this.#handshake = handshake;
+    const { completes, subscribes, tasks } = handshake;
+    this.#abilities = { completes, subscribes, tasks };
+    this.#startTime = Math.round(performance.now() - this.#openedAt);
     this.#lists.replace(listed, handshake);
     this.#states.enter('up', handshake.server);
     this.#context.started(this.config.key);
-    this.#lists.store();
+    this.#remember();
+  }
+
+  #remember(): void {
+    const { offer } = this;
+    void this.#context.offers.write(this.config.launchHash, {
+      offer,
+      abilities: this.#abilities,
+      startTime: this.#startTime,
+    });
   }
 
   #failed(error: unknown): void {

@@ -13,6 +13,7 @@ import type { TaskAbilities } from './handshake.ts';
 import type { Checks } from './health.ts';
 import type { RegressionGuard } from './regression-guard.ts';
 import type { Spawn } from './spawn.ts';
+import type { StartQueue } from './start-queue.ts';
 import type { StateReport } from './state.ts';
 import type { Vault } from './vault.ts';
 
@@ -31,6 +32,8 @@ export interface Source {
   readonly offer: Offer;
   /** Whether its items are listed. */
   readonly present: boolean;
+  /** Since when it is starting for the first time, in milliseconds since 1970; null or absent if it is not. */
+  readonly startingSince?: number | null;
   readonly inFlight: number;
   /** Resolves when the first attempt to start is over, successful or not. Never rejects. */
   readonly tried: Promise<void>;
@@ -69,6 +72,8 @@ export interface ServerSource extends Required<Source> {
   update(config: ServerConfig): void;
   /** Starts it at once if it is in a crash loop. */
   revive(): void;
+  /** Starts it at once if it waits for its turn. */
+  hurry(): void;
   subscriptions(client: ClientChannel | null): ResourceSubscriptions;
   /** The current subscriptions: of all clients together (null), and of each client with a private connection. */
   readonly subscribed: readonly (readonly [ClientChannel | null, readonly string[]])[];
@@ -82,6 +87,8 @@ export interface SourceContext {
   readonly redact: (text: string) => string;
   readonly offers: OfferStore;
   readonly eras: EraStore;
+  /** Decides when each of many servers is started. */
+  readonly starts: StartQueue;
   /** The current limits. A new configuration replaces them. */
   limits(): LimitsConfig;
   readonly vault: Vault;

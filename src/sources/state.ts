@@ -3,8 +3,8 @@ import type { EventSink } from '../base/events.ts';
 import type { StderrTail } from './stderr-tail.ts';
 
 /**
- * `asleep`: not running, but listed, and started by the next call. `down`: failed, and tried again after a delay.
- * `crash_loop`: ended again and again, and tried again after a long delay. `locked`: not started, because it needs a
+ * `starting`: tried for the first time, and listed already if an earlier run knew it. `asleep`: not running, but listed,
+ * and started by the next call. `down`: failed, and tried again after a delay. `crash_loop`: ended again and again, and tried again after a long delay. `locked`: not started, because it needs a
  * secret that is not set.
  */
 export type SourceState = 'starting' | 'up' | 'asleep' | 'down' | 'crash_loop' | 'locked' | 'closed';
@@ -44,8 +44,8 @@ export class StateHistory {
   /** The name of the server. */
   readonly #key: () => string;
   readonly #stderr: StderrTail;
-  #since = new Date().toISOString();
-  #history: readonly Transition[] = [{ time: this.#since, state: this.state, detail: this.detail }];
+  since = new Date().toISOString();
+  #history: readonly Transition[] = [{ time: this.since, state: this.state, detail: this.detail }];
 
   constructor(context: StateContext, key: () => string, stderr: StderrTail) {
     this.#context = context;
@@ -61,7 +61,7 @@ export class StateHistory {
     const { events, redact, changed } = this.#context;
     const detail = redact(reason);
     const time = new Date().toISOString();
-    if (this.state !== state) this.#since = time;
+    if (this.state !== state) this.since = time;
     if (this.state !== state || this.detail !== detail)
       this.#history = [...this.#history, { time, state, detail }].slice(-MOST);
     this.state = state;
@@ -80,6 +80,6 @@ export class StateHistory {
   }
 
   report(): StateReport {
-    return { state: this.state, detail: this.detail, since: this.#since, history: this.#history };
+    return { state: this.state, detail: this.detail, since: this.since, history: this.#history };
   }
 }

@@ -1,18 +1,36 @@
 /**
- * The last known offer of each server, on disk by the hash of its launch. It keeps a sleeping server listed, and the
- * names of a server that is down taken. A file that is missing or damaged means that nothing is known.
+ * What is known of each server from its last run, on disk by the hash of its launch: its offer, what else it can do, and
+ * how long its start took. It keeps a sleeping or starting server listed, and the names of a server that is down taken.
+ * A file that is missing or damaged means that nothing is known.
  */
 import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { replaceFile } from '../base/files.ts';
+import { isObject, toObject } from '../base/objects.ts';
 import { KINDS, kindWords, type Offer, readItems } from '../catalog/item.ts';
+
+/** What a server can do besides its items. */
+export interface ServerAbilities {
+  readonly completes: boolean;
+  /** Whether it reports changes inside resources. */
+  readonly subscribes: boolean;
+  readonly tasks: { readonly starts: boolean; readonly runs: boolean; readonly lists: boolean };
+}
+
+/** A server as its last run left it. */
+export interface RememberedServer {
+  readonly offer: Offer;
+  readonly abilities: ServerAbilities | null;
+  /** Milliseconds that its last start took. */
+  readonly startTime: number | null;
+}
 
 export interface OfferStore {
   /** Synchronous, so that a new server has its names in the catalog that is built for it. Files are small. */
-  read(launchHash: string): Offer | null;
+  read(launchHash: string): RememberedServer | null;
   /** Fails silently: with a read-only folder the offer is forgotten when the process ends. */
-  write(launchHash: string, offer: Offer): Promise<void>;
+  write(launchHash: string, server: RememberedServer): Promise<void>;
   /** Resolves when everything is written, so that the next gateway in this folder finds it. */
   close(): Promise<void>;
 }
@@ -23,7 +41,8 @@ export function openOfferStore(dataDir: string): OfferStore {
   const written = new Map<string, string>();
   const writing = new Set<Promise<void>>();
 
-  async function save(launchHash: string, offer: Offer): Promise<void> {
+  async function save(launchHash: string, server: RememberedServer): Promise<void> {
+    const { offer } = server;
     const hashes = offer.items.map((item) => item.kind + item.hash);
     const fingerprint = [...hashes, offer.instructions].join(' ');
     if (written.get(launchHash) === fingerprint) return;
@@ -31,7 +50,7 @@ export function openOfferStore(dataDir: string): OfferStore {
     try {
       await mkdir(dataDir, { recursive: true });
       await writeFile(join(dataDir, '.gitignore'), '*\n', { flag: 'wx' }).catch(() => {});
-      await replaceFile(fileOf(launchHash), print(offer));
+      await replaceFile(fileOf(launchHash), print(server));
     } catch {
       written.delete(launchHash);
     }
@@ -41,17 +60,21 @@ export function openOfferStore(dataDir: string): OfferStore {
     read(launchHash) {
       try {
         const bytes = readFileSync(fileOf(launchHash));
-        const { instructions } = JSON.parse(bytes.toString()) as { instructions?: unknown };
-        const items = KINDS.flatMap((kind) => [...readItems(kind, bytes).items]);
-        // A server with an empty offer must not sleep: no call could wake it, so it would never be listed again.
-        if (items.length === 0) return null;
-        return { items, problems: [], instructions: typeof instructions === 'string' ? instructions : '' };
+        const { instructions, startTime, abilities } = JSON.parse(bytes.toString()) as Record<string, unknown>;
+        const lists = KINDS.map((kind) => readItems(kind, bytes));
+        if (lists.some(({ problems }) => problems.length > 0)) return null;
+        const items = lists.flatMap((list) => list.items);
+        return {
+          offer: { items, problems: [], instructions: typeof instructions === 'string' ? instructions : '' },
+          abilities: isObject(abilities) ? readAbilities(abilities) : null,
+          startTime: typeof startTime === 'number' ? startTime : null,
+        };
       } catch {
         return null;
       }
     },
-    write(launchHash, offer) {
-      const saved = save(launchHash, offer).finally(() => writing.delete(saved));
+    write(launchHash, server) {
+      const saved = save(launchHash, server).finally(() => writing.delete(saved));
       writing.add(saved);
       return saved;
     },
@@ -61,14 +84,23 @@ export function openOfferStore(dataDir: string): OfferStore {
   };
 }
 
-/** One object with the four lists, each definition byte for byte as the server sent it, and the instructions. */
-function print(offer: Offer): Buffer {
+function readAbilities({ completes, subscribes, tasks }: Record<string, unknown>): ServerAbilities {
+  const { starts, runs, lists } = toObject(tasks);
+  return {
+    completes: completes === true,
+    subscribes: subscribes === true,
+    tasks: { starts: starts === true, runs: runs === true, lists: lists === true },
+  };
+}
+
+/** One object with the four lists, each definition byte for byte as the server sent it, and what else is known. */
+function print({ offer, abilities, startTime }: RememberedServer): Buffer {
   const lists = KINDS.map((kind) => {
     const items = offer.items.filter((item) => item.kind === kind).map((item) => item.bytes);
     return Buffer.concat([Buffer.from(`"${kindWords[kind].list}":[`), ...separated(items), Buffer.from(']')]);
   });
-  const instructions = Buffer.from(`,\n"instructions":${JSON.stringify(offer.instructions)}}\n`);
-  return Buffer.concat([Buffer.from('{'), ...separated(lists), instructions]);
+  const others = JSON.stringify({ instructions: offer.instructions, abilities, startTime });
+  return Buffer.concat([Buffer.from('{'), ...separated(lists), Buffer.from(`,\n${others.slice(1)}\n`)]);
 }
 
 function separated(values: readonly Buffer[]): Buffer[] {
