@@ -34,7 +34,7 @@ const LONG = 5_000;
 /** The share of the cores that has to be idle for more servers to start. */
 const IDLE = 0.3;
 
-interface Waiting {
+interface WaitingStart {
   readonly rank: StartRank;
   readonly begin: () => void;
 }
@@ -44,7 +44,7 @@ export function createStartQueue(
   most: number = 2 * availableParallelism(),
   idle: () => number = idleShare(),
 ): StartQueue {
-  const waiting = new Set<Waiting>();
+  const waiting = new Set<WaitingStart>();
   let running = 0;
   let timer: NodeJS.Timeout | undefined;
   let isPlanned = false;
@@ -87,7 +87,7 @@ export function createStartQueue(
         running--;
         plan();
       };
-      const one: Waiting = {
+      const one: WaitingStart = {
         rank,
         begin() {
           if (!waiting.delete(one)) return;
@@ -105,7 +105,7 @@ export function createStartQueue(
 }
 
 /** Required servers first, then quick ones. What is not known comes last. Equal ones keep their order. */
-function byRank(a: Waiting, b: Waiting): number {
+function byRank(a: WaitingStart, b: WaitingStart): number {
   if (a.rank.required !== b.rank.required) return a.rank.required ? -1 : 1;
   const [one, other] = [a.rank.startTime ?? Number.MAX_VALUE, b.rank.startTime ?? Number.MAX_VALUE];
   return one - other;
