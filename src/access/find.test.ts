@@ -3,7 +3,8 @@ import { askedFor, catalogOf, namedCatalog, type Offering } from '../../test/sup
 import { GatewayError } from '../base/errors.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { createControls } from '../controls/controls.ts';
-import { type FoundResource, findPrompt, findResource, findTool } from './find.ts';
+import { UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
+import { type FoundResource, findPrompt, findResource, findTemplate, findTool } from './find.ts';
 import { startSelection } from './selection.ts';
 import { buildView } from './view.ts';
 
@@ -264,5 +265,69 @@ describe('findResource', () => {
       message: 'There is no resource "a_note://frist". Did you mean "a_note://first"?',
     });
     expect(failure(() => findResource(view, 'a_memo://id/text/')).message).toContain('"a_memo://{id}/text"');
+  });
+});
+
+describe('a URI with the namespace in its scheme', () => {
+  it('finds what the exposed URI finds', () => {
+    const view = viewOf(
+      ['*'],
+      { namespace: 'my_A', resource: ['n://1', 'my_app://a b'], template: ['n://{id}', 'odd_app://{id}'] },
+      { namespace: '', template: ['{+all}'] },
+    );
+    expect(target(findResource(view, 'my...a+n://1'))).toEqual(['my_A', 'n://1']);
+    expect(target(findResource(view, 'my...a+-:my_app://a%20b'))).toEqual(['my_A', 'my_app://a b']);
+    expect(target(findResource(view, 'my...a+n://a%20b'))).toEqual(['my_A', 'n://a%20b']);
+    expect(target(findResource(view, 'my...a+-:odd_app://a%20b'))).toEqual(['my_A', 'odd_app://a%20b']);
+    expect(findTemplate(view, 'my...a+n://{id}')).toBe(findTemplate(view, 'my_A_n://{id}'));
+    expect(findTemplate(view, 'my...a+-:odd_app://{id}')?.name).toBe('my_A_odd_app://{id}');
+    expect(findTemplate(view, 'my...a+n://{other}')).toBeUndefined();
+  });
+
+  it('never overrides an exposed URI', () => {
+    const own: Offering = { namespace: '', key: 'own', resource: ['a+n://1'], template: ['a+m://{id}'] };
+    const other: Offering = { namespace: 'a', resource: ['n://1', 'n://2'], template: ['m://{id}'] };
+    for (const offerings of [
+      [own, other],
+      [other, own],
+    ]) {
+      const view = viewOf(['*'], ...offerings);
+      expect(target(findResource(view, 'a+n://1'))).toEqual(['own', 'a+n://1']);
+      expect(target(findResource(view, 'a+m://1'))).toEqual(['own', 'a+m://1']);
+      expect(target(findResource(view, 'a+-:n://1'))).toEqual(['a', 'n://1']);
+      expect(target(findResource(view, 'a+n://2'))).toEqual(['a', 'n://2']);
+    }
+  });
+
+  it('does not open what is inactive or unavailable, not even through a template', () => {
+    const items = { namespace: 'a', resource: ['n://1', 'm_m://1'], template: ['n://{id}', 'm_m://{id}'] };
+    const view = viewOf(['*{id}'], items);
+    for (const uri of ['a+n://1', 'a+-:n://1', 'a+-:m_m://1']) {
+      const { code, message } = failure(() => findResource(view, uri));
+      expect(code).toBe('item_inactive');
+      expect(message).toContain(`The resource "${uri}" is not active`);
+    }
+    expect(failure(() => findResource(viewOf([], items), 'a+n://7')).message).toContain('with "a_n://{id}"');
+    expect(failure(() => findResource(viewOf(['*'], { ...items, away: true }), 'a+n://1')).code).toBe(
+      'resource_unknown',
+    );
+    expect(failure(() => findResource(view, 'b+n://1')).code).toBe('resource_unknown');
+  });
+
+  it('is what errors name for clients that need it', () => {
+    const offerings = [
+      { namespace: 'a', resource: ['n://first'] },
+      { namespace: 'b', template: ['n://{id}'] },
+    ];
+    const view = buildView(
+      catalogOf(...offerings),
+      startSelection(null),
+      createControls([]),
+      null,
+      UNKNOWN_CLIENT,
+      'scheme',
+    );
+    expect(failure(() => findResource(view, 'n://first')).message).toContain('"b+n://{id}", "a+n://first"');
+    expect(failure(() => findResource(view, 'a+n://frist')).message).toContain('Did you mean "a+n://first"');
   });
 });

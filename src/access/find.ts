@@ -6,7 +6,8 @@ import type { Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
 import { startingText, startingWith } from '../catalog/starting.ts';
 import { literalLength, matchesTemplate } from '../catalog/template.ts';
-import { aliased } from './alias.ts';
+import { listedUri, readSchemeUri, type SchemeUri } from '../catalog/uris.ts';
+import { aliased, byScheme } from './alias.ts';
 import { permits } from './permission.ts';
 import type { View } from './view.ts';
 
@@ -49,27 +50,40 @@ function ambiguous(kind: Kind, alias: string, meant: readonly string[]): Gateway
 }
 
 /**
- * A resource by its exposed URI, by a URI expanded from an exposed template, or by the server's own URI if exactly one
- * visible server has it. Results contain such URIs, because results are not changed.
+ * A resource by its exposed URI in either style, by a URI expanded from an exposed template, or by the server's own URI
+ * if exactly one visible server has it. Results contain such URIs, because results are not changed.
  */
 export function findResource(view: View, uri: string): FoundResource {
   const exact = view.entries.resource.get(uri);
   if (exact !== undefined) return { entry: exact, upstreamName: exact.upstreamName };
   if (view.catalog.entries.resource.has(uri)) throw missing(view, 'resource', uri);
 
-  const template = bestTemplate(view, uri);
-  if (template !== null) {
-    const [name, entry] = template;
-    return { entry, upstreamName: jsonText(withoutPrefix(name, entry, uri)) };
+  const meant = byScheme(view.catalog, 'resource', uri);
+  if (meant !== undefined) {
+    const name = nameIn(view.catalog, meant);
+    const entry = view.entries.resource.get(name);
+    if (entry === undefined) throw missing(view, 'resource', uri, name);
+    return { entry, upstreamName: entry.upstreamName };
   }
+
+  const expansion = bestExpansion(view, uri);
+  if (expansion !== null) return { entry: expansion.template, upstreamName: jsonText(expansion.own.uri) };
 
   const bare = bareOwners(view, uri);
   if (bare.length === 1) return { entry: bare[0]!, upstreamName: jsonText(uri) };
   if (bare.length > 1) {
-    const names = bare.map((entry) => `"${nameIn(view.catalog, entry)}"`).join(', ');
-    throw new GatewayError('params_invalid', `Several servers have "${uri}". Read one of these instead: ${names}.`);
+    const names = bare.map((entry) => `"${listedUri(view, nameIn(view.catalog, entry), entry)}"`);
+    const text = `Several servers have "${uri}". Read one of these instead: ${names.join(', ')}.`;
+    throw new GatewayError('params_invalid', text);
   }
   throw missing(view, 'resource', uri);
+}
+
+/** An active template by its exposed name in either style. */
+export function findTemplate(view: View, name: string): Entry | undefined {
+  const exact = view.entries.template.get(name);
+  const meant = exact === undefined ? byScheme(view.catalog, 'template', name) : undefined;
+  return meant === undefined ? exact : view.entries.template.get(nameIn(view.catalog, meant));
 }
 
 /**
@@ -90,18 +104,42 @@ function jsonText(uri: string): string {
   return Buffer.from(JSON.stringify(uri)).toString('latin1');
 }
 
-/** `name` is the caller's name for the template. */
-function withoutPrefix(name: string, template: Entry, uri: string): string {
-  return uri.slice(name.length - template.item.name.length);
+/** A URI as the server of a template knows it. */
+interface OwnUri {
+  readonly uri: string;
+  /** Whether the caller used the style `scheme`. */
+  readonly isScheme: boolean;
 }
 
-function bestTemplate(view: View, uri: string): readonly [string, Entry] | null {
-  let best: readonly [string, Entry] | null = null;
-  for (const [name, entry] of view.entries.template) {
-    if (!matchesTemplate(name, uri) || isClosed(view, entry, withoutPrefix(name, entry, uri))) continue;
-    if (best === null || literalLength(name) > literalLength(best[0])) best = [name, entry];
+/** Null if the URI does not come from the template. `name` is the caller's name for the template. */
+function ownUri(name: string, { namespace, item }: Entry, uri: string, scheme: SchemeUri | null): OwnUri | null {
+  if (matchesTemplate(name, uri)) return { uri: uri.slice(name.length - item.name.length), isScheme: false };
+  if (scheme === null || scheme.namespace !== namespace || !matchesTemplate(item.name, scheme.written)) return null;
+  return { uri: scheme.written, isScheme: true };
+}
+
+interface ExpandedTemplate {
+  readonly template: Entry;
+  readonly own: OwnUri;
+  readonly literal: number;
+}
+
+/** The template with the most fixed text. Of two with the same amount, the one whose exposed name matches. */
+function bestExpansion(view: View, uri: string): ExpandedTemplate | null {
+  const scheme = readSchemeUri(uri);
+  let best: ExpandedTemplate | null = null;
+  for (const [name, template] of view.entries.template) {
+    const own = ownUri(name, template, uri, scheme);
+    if (own === null || isClosed(view, template, own.uri)) continue;
+    const found = { template, own, literal: literalLength(name) };
+    if (best === null || isBetter(found, best)) best = found;
   }
   return best;
+}
+
+function isBetter(one: ExpandedTemplate, other: ExpandedTemplate): boolean {
+  if (one.literal !== other.literal) return one.literal > other.literal;
+  return other.own.isScheme && !one.own.isScheme;
 }
 
 function isClosed({ catalog }: View, template: Entry, uri: string): boolean {
@@ -134,9 +172,7 @@ function missing(view: View, kind: Kind, name: string, meant: string = name): Ga
   const code: ErrorCode = kind === 'resource' ? 'resource_unknown' : 'item_unknown';
   const starting = startingWith(view.catalog, name);
   if (starting.length > 0) return notYet(code, kind, name, starting);
-  const known = [view.entries[kind], view.catalog.entries[kind]].flatMap((entries) => [...entries.keys()]);
-  const templates = kind === 'resource' ? [...view.catalog.entries.template.keys()] : [];
-  const hint = view.controls.hint?.(kind, name) || didYouMean(name, new Set([...known, ...templates]));
+  const hint = view.controls.hint?.(kind, name) || didYouMean(name, knownNames(view, kind));
   const text = `There is no ${kind} "${name}".${hint || ` List the ${kind}s to see their names.`}`;
   return new GatewayError(code, text, kind === 'resource' ? { details: { uri: name } } : undefined);
 }
@@ -146,6 +182,14 @@ function notYet(code: ErrorCode, kind: Kind, name: string, starting: readonly St
   const details = { starting: starting.map(({ key }) => key), ...(kind === 'resource' && { uri: name }) };
   const text = `There is no ${kind} "${name}" yet: ${startingText(starting)}.`;
   return new GatewayError(code, text, { details });
+}
+
+/** The names that a caller may have meant, as they are listed for it. */
+function knownNames(view: View, kind: Kind): Set<string> {
+  const { entries, catalog } = view;
+  const known = [entries[kind], catalog.entries[kind], ...(kind === 'resource' ? [catalog.entries.template] : [])];
+  const names = known.flatMap((all) => [...all].map(([name, entry]) => listedUri(view, name, entry)));
+  return new Set(names.filter((name) => name !== null));
 }
 
 function inactiveName(view: View, kind: Kind, name: string): string | null {
@@ -162,6 +206,6 @@ function inactiveName(view: View, kind: Kind, name: string): string | null {
 }
 
 function coversOpenly(view: View, name: string, template: Entry, uri: string): boolean {
-  if (matchesTemplate(name, uri)) return !isClosed(view, template, withoutPrefix(name, template, uri));
-  return matchesTemplate(template.item.name, uri) && !isClosed(view, template, uri);
+  const own = ownUri(name, template, uri, readSchemeUri(uri))?.uri ?? uri;
+  return (own !== uri || matchesTemplate(template.item.name, uri)) && !isClosed(view, template, own);
 }

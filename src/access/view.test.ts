@@ -4,6 +4,7 @@ import { catalogOf, contributionsOf, type Offering } from '../../test/support/ca
 import { buildCatalog } from '../catalog/catalog.ts';
 import { builtInEntry } from '../catalog/entry.ts';
 import { KINDS, kindWords } from '../catalog/item.ts';
+import { UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
 import { startSelection } from './selection.ts';
 import { buildView, type View, type ViewControls } from './view.ts';
 
@@ -39,6 +40,18 @@ describe('a view', () => {
     const view = viewOf(null, all);
     expect(view.list('tool', 'modern')).toBe(view.list('tool', 'modern'));
     expect(view.list('tool', 'legacy')).toBe(view.list('tool', 'modern'));
+  });
+
+  it('lists legal URLs if it has that style, and nothing else differs', () => {
+    const other: Offering = { namespace: '', resource: ['s:1'] };
+    const view = buildView(catalogOf(all, other), startSelection(null), controls, null, UNKNOWN_CLIENT, 'scheme');
+    expect(listed(view, 'resource')).toEqual(['a+r:1', 's:1']);
+    expect(listed(view, 'template')).toEqual(['a+r:{x}']);
+    expect(listed(view, 'tool')).toEqual(['a_t1', 'a_t2']);
+    expect([...view.entries.resource.keys()]).toEqual(['a_r:1', 's:1']);
+    expect(view.page('resource', 'modern', 1, null)?.toString()).toContain('"uri":"a+r:1"');
+    expect(view.fingerprint('resource')).not.toBe(viewOf(null, all, other).fingerprint('resource'));
+    expect(view.fingerprint('tool')).toBe(viewOf(null, all, other).fingerprint('tool'));
   });
 
   it('lists definitions byte for byte', () => {

@@ -8,6 +8,7 @@ import { getOrMake } from '../base/memo.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { canonicalName, definitionOf, type Entry, hashOf } from '../catalog/entry.ts';
 import { hashBytes, type Item, KINDS, type Kind, kindWords } from '../catalog/item.ts';
+import { listedUri, type UriStyle } from '../catalog/uris.ts';
 import { NO_TRAITS } from '../protocol/definition.ts';
 import { findMember, splice, toBytes } from '../protocol/json.ts';
 import { type ClientTraits, UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
@@ -23,6 +24,8 @@ export interface View {
   readonly permission: Permission | null;
   /** The kind of client that the lists are printed for. */
   readonly client: ClientTraits;
+  /** How URIs are listed. Every style is accepted. */
+  readonly uriStyle: UriStyle;
   /** The result of the kind's list method for clients of an era. Printed once; later calls return the same bytes. */
   list(kind: Kind, era: Era): Buffer;
   /** One page of the list: `size` items after the one that the cursor names. Null if no item has that name. */
@@ -50,6 +53,7 @@ export function buildView(
   controls: ViewControls,
   permission: Permission | null = null,
   client: ClientTraits = UNKNOWN_CLIENT,
+  uriStyle: UriStyle = 'join',
 ): View {
   const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
   for (const kind of KINDS) {
@@ -69,6 +73,8 @@ export function buildView(
     varies ??= [...entries.tool.values()].some(({ item }) => item.traits !== NO_TRAITS);
     return varies ? era : 'legacy';
   };
+  const listed = (kind: Kind, all: Iterable<readonly [string, Entry]> = entries[kind]) =>
+    uriStyle === 'join' ? all : restyled({ catalog, uriStyle }, all);
   return Object.freeze({
     catalog,
     selection,
@@ -76,23 +82,31 @@ export function buildView(
     controls,
     permission,
     client,
+    uriStyle,
     list: (kind: Kind, era: Era) =>
-      getOrMake(lists[formOf(kind, era)], kind, () => printList(kind, entries[kind], era, null)),
+      getOrMake(lists[formOf(kind, era)], kind, () => printList(kind, listed(kind), era, null)),
     page(kind: Kind, era: Era, size: number, cursor: string | null) {
       const names = [...entries[kind].keys()];
       const start = cursor === null ? 0 : names.indexOf(Buffer.from(cursor, 'base64url').toString()) + 1;
       if (cursor !== null && start === 0) return null;
       const shown = names.slice(start, start + size);
       const last = start + size < names.length ? Buffer.from(shown.at(-1)!).toString('base64url') : null;
-      return printList(
-        kind,
-        shown.map((name) => [name, entries[kind].get(name)!] as const),
-        era,
-        last,
-      );
+      const inPage = shown.map((name) => [name, entries[kind].get(name)!] as const);
+      return printList(kind, listed(kind, inPage), era, last);
     },
-    fingerprint: (kind: Kind) => getOrMake(fingerprints, kind, () => hashEntries(entries[kind])),
+    fingerprint: (kind: Kind) => getOrMake(fingerprints, kind, () => hashEntries(listed(kind))),
   });
+}
+
+/** The same entries under the URIs that are listed. */
+function* restyled(
+  view: Pick<View, 'catalog' | 'uriStyle'>,
+  entries: Iterable<readonly [string, Entry]>,
+): Generator<readonly [string, Entry]> {
+  for (const [name, entry] of entries) {
+    const uri = listedUri(view, name, entry);
+    if (uri !== null) yield [uri, entry];
+  }
 }
 
 /** `entries` are under the names that the caller knows. */

@@ -4,6 +4,7 @@ import { getOrMake, memo } from '../base/memo.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Owner } from '../catalog/entry.ts';
 import { hasNamespace, narrowToNamespace } from '../catalog/narrow.ts';
+import type { UriStyle } from '../catalog/uris.ts';
 import type { Config } from '../config/config.ts';
 import type { Task } from '../config/task.ts';
 import { narrowToTask, taskKey } from '../plans/narrow-to-task.ts';
@@ -77,7 +78,7 @@ export function createViews({ catalog, config, controls, permissionOf }: ViewCon
     const visible = narrowed(all, permission, tasks);
     const inside = namespace === null ? visible : narrowToNamespace(visible, namespace, config());
     const own = request.controls && namespace === null && tasks.length === 0 ? controls() : NO_CONTROLS;
-    return buildView(inside, selection, own, permission, client);
+    return buildView(inside, selection, own, permission, client, uriStyleFor(config(), client));
   }
 
   return {
@@ -99,6 +100,12 @@ export function createViews({ catalog, config, controls, permissionOf }: ViewCon
       return permission === null || hasNamespace(narrowToPermission(catalog(), permission), namespace);
     },
   };
+}
+
+/** Clients that are not known to refuse any URI get the exposed ones. */
+function uriStyleFor({ uriStyle }: Config, { uris }: ClientTraits): UriStyle {
+  if (uriStyle !== 'auto') return uriStyle;
+  return uris === 'legal' ? 'scheme' : 'join';
 }
 
 /** None of the parts contains a line break. */

@@ -1,5 +1,5 @@
 /** Finds the entry that the name in a message refers to. */
-import { findPrompt, findResource, findTool } from '../access/find.ts';
+import { findPrompt, findResource, findTemplate, findTool } from '../access/find.ts';
 import { GatewayError } from '../base/errors.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import type { Call } from './call.ts';
@@ -56,7 +56,7 @@ function findCompletion(call: Call): void {
     call.found(entry, entry.upstreamName, start, end);
     return;
   }
-  const template = view.entries.template.get(text);
+  const template = findTemplate(view, text);
   if (template !== undefined) {
     call.found(template, template.upstreamName, start, end);
     return;

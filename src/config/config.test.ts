@@ -74,6 +74,7 @@ it('has every default filled in', () => {
     selection: 'own',
     toolsets: [],
     names: 'join',
+    uriStyle: 'auto',
     nameLimit: null,
     startWait: 5000,
     revisions: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'],

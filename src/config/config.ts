@@ -39,6 +39,8 @@ export interface Config {
   /** How exposed names are made, and how long they may be; null for any length. */
   readonly names: 'join' | 'flat';
   readonly nameLimit: number | null;
+  /** How namespaces are put in front of URIs in lists; `auto` decides by client. */
+  readonly uriStyle: 'auto' | 'join' | 'scheme';
   readonly startWait: number;
   /** The revisions of the protocol that clients may speak. */
   readonly revisions: readonly string[];
@@ -118,6 +120,7 @@ export function resolveConfig(settings: Settings, entries: readonly ServerEntry[
     equipped: null,
     names: settings.names ?? (toolsets.controls.includes('equip') ? 'flat' : source.defaultNames),
     nameLimit: settings.nameLimit,
+    uriStyle: settings.uriStyle,
     startWait: settings.startWait,
     revisions:
       context.variable('MCP_SUPPORTED_VERSIONS', `a list of ${ALL_REVISIONS.join(', ')}`, readRevisions) ??

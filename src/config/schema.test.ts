@@ -270,6 +270,7 @@ it('accepts an empty configuration and fills in every default', () => {
   expect(withoutNulls(fileSchema.parse({}))).toEqual({
     selection: 'own',
     startWait: 5000,
+    uriStyle: 'auto',
     taskRuleFiles: ['default'],
     healthInterval: 30_000,
     dataDir: '.toolgate',

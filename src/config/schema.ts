@@ -32,6 +32,13 @@ export const settingsShape = {
   name_limit: count(16, 1024)
     .optional()
     .describe('Maximum length of the name of a tool or prompt; longer names end in a hash. Default: no limit.'),
+  uri_style: choice(['auto', 'join', 'scheme'])
+    .prefault('auto')
+    .describe(
+      'How resources are listed: `join` puts the namespace and `_` in front of a URI, `scheme` makes the namespace a part ' +
+        'of its scheme (`git+file:///a`), which is a legal URL. `auto` lists legal URLs for clients that are known to ' +
+        'refuse others. Every client may use either form.',
+    ),
   revisions: z
     .array(z.enum(ALL_REVISIONS, { error: `expected one of ${ALL_REVISIONS.join(', ')}` }), {
       error: 'expected a list of revisions such as ["2025-11-25"]',

@@ -134,14 +134,29 @@ describe.skipIf(isMissingPython('v1') || isMissingPython('v2'))('the Python SDK'
     });
   });
 
-  // Version 1 parses every URI as a URL, and a URL scheme must not contain "_".
+  // Version 1 parses every URI as a URL and refuses a list with another one. Version 2 has the same name before 2026.
   it.each([
-    ['v1', { error: expect.stringContaining('valid URL') }],
-    ['v2', { resources: [{ uri: 'c_changing://first' }] }],
-  ] as const)('%s lists resources under a prefix as far as it supports them', async (version, listed) => {
-    const config = `active_toolsets = ["*"]\n${serversToml({ c: server('changing') })}`;
-    const { answers } = await drive(version, 'stdio', 'legacy', config, [['list_resources'], ['list_tools']]);
-    expect(answers[0]).toMatchObject(listed);
-    expect(answers[1]).toHaveProperty('tools');
-  });
+    ['v1', 'legacy', ['my..c+changing://first', 'b+-:odd_app://a%20b'], 'my..c+changing://first'],
+    ['v2', 'legacy', ['my..c+changing://first', 'b+-:odd_app://a%20b'], 'my_c_changing://first'],
+    ['v2', '2026-07-28', ['my_c_changing://first', 'b_odd_app://a b'], 'my..c+changing://first'],
+  ] as const)(
+    '%s of the era %s lists, reads and watches resources under a prefix',
+    async (version, mode, uris, read) => {
+      const odd = server('basic', '--name', 'b', '--resources', 'odd_app://a b');
+      const config = `active_toolsets = ["*"]\n${serversToml({ my_c: server('changing'), b: odd })}`;
+      const { answers } = await drive(version, 'stdio', mode, config, [
+        ['list_resources'],
+        ['list_resource_templates'],
+        ['read_resource', uris[0]],
+        ['read_resource', 'changing://first'],
+        ['watch', read, 'my_c_touch_resource', { uri: 'changing://first' }],
+      ]);
+      const [listed, templates, ...others] = answers;
+      expect(listed).toMatchObject({ resources: uris.map((uri) => ({ uri })) });
+      const prefix = uris[0].replace('changing://first', '');
+      expect(templates).toMatchObject({ resourceTemplates: [{ uriTemplate: `${prefix}changing://first/{id}` }] });
+      const first = { contents: [{ text: 'changing://first from changing' }] };
+      expect(others).toMatchObject([first, first, read]);
+    },
+  );
 });

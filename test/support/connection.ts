@@ -95,6 +95,7 @@ export async function connectHttp(
   url: string,
   headers: Record<string, string> = {},
   capabilities?: ClientCapabilities,
+  name?: string,
 ): Promise<HttpConnection> {
   let streamAnswered = () => {};
   const stream = new Promise<void>((resolve) => {
@@ -108,7 +109,7 @@ export async function connectHttp(
       return response;
     },
   });
-  const connection = watch(transport, capabilities);
+  const connection = watch(transport, capabilities, name);
   await connection.client.connect(transport);
   atEnd(() => connection.client.close());
   // The SDK opens the stream in the background. Without this wait, a notification might be sent before it is open.
@@ -126,8 +127,8 @@ export async function connectSse(url: string, capabilities?: ClientCapabilities)
 }
 
 /** A client that records what it receives. */
-function watch(transport: Transport, capabilities: ClientCapabilities = {}): Connection {
-  const client = new Client({ name: 'toolgate-test', version: '1.0.0' }, { capabilities });
+function watch(transport: Transport, capabilities: ClientCapabilities = {}, name = 'toolgate-test'): Connection {
+  const client = new Client({ name, version: '1.0.0' }, { capabilities });
   return { client, ...overhear(transport) };
 }
 

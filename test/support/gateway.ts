@@ -51,6 +51,8 @@ export interface ConnectOptions {
   readonly path?: string;
   readonly headers?: Record<string, string>;
   readonly capabilities?: ClientCapabilities;
+  /** What the client calls itself. */
+  readonly name?: string;
 }
 
 /** `toolgate stdio` with a connected client. With `connect: false` only the pipe, for tests that send messages themselves. Ends by closing stdin. */
@@ -94,8 +96,8 @@ export async function startHttp(options: GatewayOptions & { readonly ready?: boo
         body,
         headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers },
       }),
-    connect: ({ path = '/mcp', headers = {}, capabilities }: ConnectOptions = {}) =>
-      connectHttp(origin + path, headers, capabilities),
+    connect: ({ path = '/mcp', headers = {}, capabilities, name }: ConnectOptions = {}) =>
+      connectHttp(origin + path, headers, capabilities, name),
     connectModern: (headers?: Record<string, string>) => connectModernHttp(url, headers),
   });
 }
