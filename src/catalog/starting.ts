@@ -1,6 +1,7 @@
 /** Names that are not known yet because their server is still starting. */
 import { isPattern } from '../base/pattern.ts';
 import type { Catalog, StartingSource } from './catalog.ts';
+import { schemePrefix } from './uris.ts';
 
 /**
  * The sources that are still starting and may turn out to have this name, or names that match this pattern. Sources
@@ -16,9 +17,9 @@ export function startingWith({ starting }: Pick<Catalog, 'starting'>, name: stri
   return prefixed.length > 0 ? prefixed : starting.filter(({ prefixes }) => prefixes.includes(''));
 }
 
-/** `server:name` and `server.name` are other names of an item. */
+/** `server:name` and `server.name` are other names of an item, and `server+uri` of a resource. */
 function aliasPrefixes(server: string): string[] {
-  return server === '' ? [] : [`${server}:`, `${server}.`];
+  return server === '' ? [] : [`${server}:`, `${server}.`, schemePrefix(server)];
 }
 
 /** `slow is still starting (12 s); try again in a moment` */

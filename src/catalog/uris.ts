@@ -22,21 +22,26 @@ export interface SchemeUri {
 const ESCAPED = '-:';
 const LEGAL_SCHEME = /^[a-z][a-z0-9+.-]*:/;
 
+/** The beginning of every URI of that namespace. */
+export function schemePrefix(namespace: string): string {
+  return `${toScheme(namespace)}+`;
+}
+
 /** A template is written as it is: clients parse only what they make from it. */
 export function schemeTemplate(namespace: string, template: string): string {
-  return `${toScheme(namespace)}+${LEGAL_SCHEME.test(template) ? '' : ESCAPED}${template}`;
+  return `${schemePrefix(namespace)}${LEGAL_SCHEME.test(template) ? '' : ESCAPED}${template}`;
 }
 
 /** Clients that parse the URI get the same text again, so they read the resource by the URI that was listed. */
 export function schemeUri(namespace: string, uri: string): string {
-  const plain = `${toScheme(namespace)}+${uri}`;
+  const plain = `${schemePrefix(namespace)}${uri}`;
   return LEGAL_SCHEME.test(uri) && isSame(plain) ? plain : escapedUri(namespace, uri);
 }
 
 function escapedUri(namespace: string, uri: string): string {
   // What begins with a slash is a path, and parsers shorten paths such as "/a/../b".
   const written = encodeURI(uri.replace(/\p{Surrogate}/gu, '\ufffd')).replace(/^\//, '%2F');
-  return `${toScheme(namespace)}+${ESCAPED}${written}`;
+  return `${schemePrefix(namespace)}${ESCAPED}${written}`;
 }
 
 function isSame(url: string): boolean {
