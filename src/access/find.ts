@@ -166,7 +166,9 @@ function bareOwners(view: View, uri: string): Entry[] {
 function missing(view: View, kind: Kind, name: string, meant: string = name): GatewayError {
   const inactive = inactiveName(view, kind, meant);
   if (inactive !== null) {
-    const advice = view.controls.advice(kind, inactive);
+    const { resource, template } = view.catalog.entries;
+    const entry = view.catalog.entries[kind].get(inactive) ?? resource.get(inactive) ?? template.get(inactive)!;
+    const advice = view.controls.advice(kind, inactive, entry);
     return new GatewayError('item_inactive', `The ${kind} "${name}" is not active. ${advice}`);
   }
   const code: ErrorCode = kind === 'resource' ? 'resource_unknown' : 'item_unknown';

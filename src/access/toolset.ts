@@ -1,7 +1,8 @@
 /** A named set of tools, across servers. */
-import { matchesPattern } from '../base/pattern.ts';
+import { memo } from '../base/memo.ts';
+import { isPattern, matchesPattern } from '../base/pattern.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import { isOfCategory } from '../catalog/category.ts';
+import { isCategory, isOfCategory } from '../catalog/category.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
 
 /** A tool of a toolset. */
@@ -10,6 +11,8 @@ export interface ToolReference {
   readonly namespacedName: string;
   /** Identifies the definition that the tool had when it was chosen. */
   readonly refId?: string;
+  /** Every tool of the server with this key is meant, also those that it offers later. Only in implicit toolsets. */
+  readonly server?: string;
 }
 
 /** Notes for models about a tool, in addition to its description. */
@@ -28,7 +31,16 @@ export interface Toolset {
 
 export function includesTool(toolset: Toolset, entry: Entry): boolean {
   const canonical = canonicalName(entry);
-  return toolset.tools.some(({ namespacedName }) => isMeant(namespacedName, entry, canonical));
+  return toolset.tools.some((reference) => refersTo(reference, entry, canonical));
+}
+
+/** Whether a reference of a toolset means the tool. */
+export function refersTo(
+  { namespacedName, server }: ToolReference,
+  entry: Entry,
+  canonical = canonicalName(entry),
+): boolean {
+  return server === undefined ? isMeant(namespacedName, entry, canonical) : entry.sourceKey === server;
 }
 
 /**
@@ -44,12 +56,50 @@ export function isMeant(reference: string, entry: Entry, canonical = canonicalNa
  * The part of a toolset that a caller with this catalog may know: tools in the catalog, even if their server is
  * unavailable.
  */
-export function withinCatalog<T extends Toolset>(toolset: T, { claims }: Catalog): T {
-  const entries = [...claims.tool.values()].filter((entry) => entry !== null);
-  const isKnown = ({ namespacedName }: ToolReference) => entries.some((entry) => isMeant(namespacedName, entry));
+export function withinCatalog<T extends Toolset>(toolset: T, catalog: Catalog): T {
+  const isKnown = (reference: ToolReference) => referred(reference, catalog).length > 0;
   return {
     ...toolset,
     tools: toolset.tools.filter(isKnown),
     toolNotes: toolset.toolNotes.filter(({ toolRef }) => isKnown(toolRef)),
   };
+}
+
+/** The tools of a toolset that a catalog knows, even if their server is unavailable. */
+export function toolsWithin({ tools }: Toolset, catalog: Catalog): readonly Entry[] {
+  return [...new Set(tools.flatMap((reference) => referred(reference, catalog)))];
+}
+
+/** The tools that a reference means. Most references are names, and finding those takes no search. */
+function referred({ namespacedName, server }: ToolReference, catalog: Catalog): readonly Entry[] {
+  const { all, byServer, byName } = indexOf(catalog);
+  if (server !== undefined) return byServer.get(server) ?? [];
+  if (namespacedName === '*') return all;
+  if (isPattern(namespacedName) || isCategory(namespacedName))
+    return all.filter((entry) => isMeant(namespacedName, entry));
+  return byName.get(namespacedName) ?? [];
+}
+
+/** All tools of a catalog, by their server and by both of their names. */
+const indexOf = memo(({ claims }: Catalog) => {
+  const all = [...claims.tool.values()].filter((entry) => entry !== null);
+  const byServer = new Map<string, Entry[]>();
+  const byName = new Map<string, Entry[]>();
+  const add = (map: Map<string, Entry[]>, key: string, entry: Entry) => {
+    const known = map.get(key);
+    if (known === undefined) map.set(key, [entry]);
+    else known.push(entry);
+  };
+  for (const entry of all) {
+    const canonical = canonicalName(entry);
+    add(byServer, entry.sourceKey, entry);
+    add(byName, canonical, entry);
+    if (entry.name !== canonical) add(byName, entry.name, entry);
+  }
+  return { all, byServer, byName };
+});
+
+/** The keys of the servers with tools in a catalog, even if the servers are unavailable. */
+export function toolServers(catalog: Catalog): readonly string[] {
+  return [...indexOf(catalog).byServer.keys()];
 }

@@ -38,10 +38,12 @@ export interface View {
 export interface ViewControls {
   /** The tools: they depend on what is visible and on the client, and come first in the list. */
   entries(catalog: Catalog, selection: Selection, client: ClientTraits): readonly Entry[];
+  /** What models should know about these tools from the start; empty for nothing. */
+  instructions?(catalog: Catalog): string;
   /** The tool with this other name; undefined if there is none. */
   alias(name: string): Entry | undefined;
-  /** What to do to use an item that is not active. */
-  advice(kind: Kind, name: string): string;
+  /** What to do to use an item that is not active. `entry` is the item, under the name that the caller knows. */
+  advice(kind: Kind, name: string, entry: Entry): string;
   /** What to do about a name that no item has; empty for no advice. */
   hint?(kind: Kind, name: string): string;
 }

@@ -313,15 +313,19 @@ export class Caller implements RecordedCaller {
     this.known[list] = fingerprint(this.view(), list);
   }
 
-  /** The instructions of the servers for models. */
+  /** The instructions for models: about Toolgate's own tools, then those of the servers. */
   introduction(): string {
     const { fleet, sets, views, host, config } = this.callers.options;
     const all = this.sources === null ? fleet.contributions() : sets!.contributions(this.sources.ids);
     const naming = this.sources === null ? config() : host!.naming;
-    const { permission } = this.view();
+    const { permission, controls, catalog } = this.view();
     const seen = all.filter((one) => views.sees(this, permission, one));
-    const text = introduce(seen, naming, this.namespace);
-    return host === null || host.instructions === '' ? text : `${host.instructions}\n\n${text}`.trimEnd();
+    const parts = [
+      host?.instructions ?? '',
+      controls.instructions?.(catalog) ?? '',
+      introduce(seen, naming, this.namespace),
+    ];
+    return parts.filter((part) => part !== '').join('\n\n');
   }
 
   /**

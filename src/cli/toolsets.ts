@@ -2,12 +2,12 @@
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join, resolve as resolvePath } from 'node:path';
-import { isMeant } from '../access/toolset.ts';
+import { isMeant, refersTo, type ToolReference, toolsWithin } from '../access/toolset.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { counted, didYouMean } from '../base/text.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
+import { tokensOf } from '../catalog/tokens.ts';
 import { refIdOf } from '../controls/equip.ts';
-import { tokensOf } from '../controls/toolset-report.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { LibraryToolset } from '../store/toolset-library.ts';
 import { readToolset, TOOLSET_NAME } from '../store/toolsets.ts';
@@ -39,13 +39,19 @@ export const toolsets = withVerbs('toolsets', {
 async function list(gateway: Gateway, _: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const { toolsets: all, problems } = await gateway.toolsets.list();
   for (const problem of problems) warn(problem, io);
-  const rows = all.map(({ name, place, tools, description }) => [
-    paint('bold', name, io),
-    place,
-    counted(tools.length, 'entry', 'entries'),
-    brief(description, columns(io) - 50),
+  const rows = all.map((toolset) => [
+    paint('bold', plain(toolset.name), io),
+    toolset.place,
+    sizeText(toolset, gateway),
+    brief(toolset.description, columns(io) - 50),
   ]);
   return printResult(options, all, all.length === 0 ? 'There are no toolsets.' : table(rows), io);
+}
+
+/** Entries may be patterns. Those of implicit toolsets always are, so their tools are counted. */
+function sizeText(toolset: LibraryToolset, { catalog }: Gateway): string {
+  if (toolset.place !== 'implicit') return counted(toolset.tools.length, 'entry', 'entries');
+  return counted(toolsWithin(toolset, catalog).length, 'tool');
 }
 
 async function show(
@@ -56,7 +62,7 @@ async function show(
 ): Promise<number> {
   const toolset = await find(gateway, name);
   const entries = toolsOf(gateway);
-  const tools = toolset.tools.flatMap(({ namespacedName }) => resolveReference(namespacedName, entries));
+  const tools = toolset.tools.flatMap((reference) => resolveReference(reference, entries));
   const rows = tools.map(({ namespacedName, exposed, description }) => [
     `  ${exposed === null ? paint('red', '✗', io) : paint('green', '✓', io)} ${plain(namespacedName)}`,
     paint('dim', brief(description, columns(io) - 40), io),
@@ -72,9 +78,10 @@ interface ListedTool {
   readonly description: string;
 }
 
-function resolveReference(reference: string, entries: readonly Entry[]): ListedTool[] {
-  const meant = entries.filter((entry) => isMeant(reference, entry));
-  if (meant.length === 0) return [{ namespacedName: reference, exposed: null, description: 'not available now' }];
+function resolveReference(reference: ToolReference, entries: readonly Entry[]): ListedTool[] {
+  const meant = entries.filter((entry) => refersTo(reference, entry));
+  const { namespacedName } = reference;
+  if (meant.length === 0) return [{ namespacedName, exposed: null, description: 'not available now' }];
   return meant.map((entry) => ({
     namespacedName: canonicalName(entry),
     exposed: entry.name,

@@ -1,20 +1,31 @@
 /** The default selection, which all callers without their own share. The equipped toolset is kept across restarts. */
 import { basePatterns, equip, rebase, type Selection, startSelection } from '../access/selection.ts';
+import { toolServers } from '../access/toolset.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
+import type { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvVars } from '../config/expand.ts';
-import { openToolsetLibrary, type ToolsetLibrary, withAdminEvents } from '../store/toolset-library.ts';
+import {
+  type LibraryToolset,
+  openToolsetLibrary,
+  openUserToolsets,
+  type ToolsetLibrary,
+  type ToolsetServers,
+  withAdminEvents,
+} from '../store/toolset-library.ts';
 import { openToolsetStore } from '../store/toolsets.ts';
 import { userFolder } from '../store/user-folder.ts';
 
 export interface DefaultSelection {
   readonly selection: Selection;
+  /** The toolsets that users made, as they were last read. The same array while nothing changed. */
+  readonly toolsets: readonly LibraryToolset[];
   /**
-   * All toolsets. Changes through this library are reported in an event as made by this agent; an empty name stands for
-   * the operator.
+   * All toolsets that an agent may know: `permitted` is the catalog that its policy leaves, or null if none limits it.
+   * Changes through this library are reported in an event as made by this agent; an empty name stands for the operator.
    */
-  libraryOf(agent: string): ToolsetLibrary;
+  libraryOf(agent: string, permitted: Catalog | null): ToolsetLibrary;
   /** Replaces the selection. Emits an event if a different toolset is equipped as a result. */
   choose(selection: Selection, agent: string): void;
   /** Equips a toolset; null equips none. Rejects if no toolset has that name. */
@@ -32,16 +43,29 @@ export interface DefaultSelectionOptions {
   readonly env: EnvVars;
   /** The configuration in force. */
   config(): Config;
+  catalog(): Catalog;
+  /** The keys of all servers, including those that have not started yet. */
+  servers(): readonly string[];
   /** The selection was replaced. */
   changed(): void;
+  /** The toolsets that users made are others than before. */
+  toolsetsChanged(): void;
 }
 
-export function createDefaultSelection({ events, env, config, changed }: DefaultSelectionOptions): DefaultSelection {
+export function createDefaultSelection(options: DefaultSelectionOptions): DefaultSelection {
+  const { events, env, config, catalog, servers, changed, toolsetsChanged } = options;
   const store = openToolsetStore(config().dataDir, userFolder(env));
-  const library = openToolsetLibrary(() => config().toolsets, store);
+  const made = openUserToolsets(() => config().toolsets, store, toolsetsChanged);
+  const library = openToolsetLibrary(made, () => implicitServers(null));
   let selection = startSelection(basePatterns(config()));
   /** One after the other, so that the last one counts. */
   let saved: Promise<void> = Promise.resolve();
+
+  function implicitServers(permitted: Catalog | null): ToolsetServers | null {
+    if (!config().controls.includes('equip')) return null;
+    const offering = toolServers(permitted ?? catalog());
+    return { offering, all: permitted === null ? [...new Set([...offering, ...servers()])] : offering };
+  }
 
   function replace(next: Selection): void {
     const equipped = next.toolset?.name ?? null;
@@ -61,7 +85,9 @@ export function createDefaultSelection({ events, env, config, changed }: Default
 
   async function equipLast(): Promise<void> {
     const { controls, equipped } = config();
-    const name = controls.includes('equip') ? ((await store.lastEquipped()) ?? equipped) : null;
+    if (!controls.includes('equip')) return;
+    await made.read();
+    const name = (await store.lastEquipped()) ?? equipped;
     const toolset = name === null ? null : await library.find(name);
     if (toolset !== null && selection.toolset === null) replace(equip(selection, toolset));
   }
@@ -74,7 +100,13 @@ export function createDefaultSelection({ events, env, config, changed }: Default
     get selection() {
       return selection;
     },
-    libraryOf: (agent) => withAdminEvents(library, events, agent),
+    get toolsets() {
+      return made.known;
+    },
+    libraryOf(agent, permitted) {
+      const own = permitted === null ? library : openToolsetLibrary(made, () => implicitServers(permitted));
+      return withAdminEvents(own, events, agent);
+    },
     choose(next, agent) {
       const { toolset } = selection;
       replace(next);
@@ -90,6 +122,8 @@ export function createDefaultSelection({ events, env, config, changed }: Default
     restore: () => equipLast().catch(note('the toolset that was equipped last could not be equipped again')),
     rebase() {
       selection = rebase(selection, basePatterns(config()));
+      // `equip` may be on from now on, and its description names the saved toolsets.
+      if (config().controls.includes('equip')) void made.read();
     },
     close: () => saved,
   };

@@ -1,5 +1,9 @@
 /** Names and definitions of the tools with which a model builds and equips toolsets. */
+import type { Toolset } from '../access/toolset.ts';
+import { memo } from '../base/memo.ts';
+import type { Catalog } from '../catalog/catalog.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
+import { toolsetCosts, toolsetLines, toolsetNames } from './toolset-lines.ts';
 
 const NAME = {
   type: 'string',
@@ -54,7 +58,8 @@ const definitions = [
   {
     name: 'list-saved-toolsets',
     title: 'List toolsets',
-    description: 'Lists all toolsets.',
+    description:
+      'Lists all toolsets: saved ones, those of the configuration, and implicit ones: each server is one, and "all" has every tool.',
     inputSchema: nothing,
     annotations: { readOnlyHint: true, openWorldHint: false },
   },
@@ -128,9 +133,49 @@ const definitions = [
 
 export type EquipTool = (typeof definitions)[number]['name'];
 
-export const EQUIP_ENTRIES: readonly Entry[] = definitions.map(builtInEntry);
+const ENTRIES: readonly Entry[] = definitions.map(builtInEntry);
 
-export const EQUIP_NAMES: readonly string[] = EQUIP_ENTRIES.map(({ name }) => name);
+export const EQUIP_NAMES: readonly string[] = ENTRIES.map(({ name }) => name);
+
+const EQUIP: EquipTool = 'equip-toolset';
+
+/** The most characters of its description. */
+const DESCRIPTION_ROOM = 2_000;
+
+/** The tools for a caller with this catalog. `equip-toolset` names the toolsets, so that a model can equip one at once. */
+export const equipEntries = memo((catalog: Catalog) =>
+  memo((made: readonly Toolset[]): readonly Entry[] =>
+    definitions.map((definition, i) =>
+      definition.name === EQUIP ? builtInEntry(withToolsets(definition, catalog, made)) : ENTRIES[i]!,
+    ),
+  ),
+);
+
+function withToolsets<Definition extends { readonly name: string; readonly description: string }>(
+  definition: Definition,
+  catalog: Catalog,
+  made: readonly Toolset[],
+): Definition {
+  const costs = toolsetCosts(catalog)(made);
+  if (costs.length === 0) return definition;
+  const start = `${definition.description} Each server is a toolset too. The toolsets, and about what each costs:\n`;
+  return { ...definition, description: start + toolsetLines(costs, DESCRIPTION_ROOM - start.length) };
+}
+
+/** The most characters of the names in the instructions. Those of servers follow, and clients cut all of them. */
+const INSTRUCTIONS_ROOM = 1_000;
+
+/** What a model should know before it looks at the tools. */
+export function equipInstructions(catalog: Catalog, made: readonly Toolset[]): string {
+  const costs = toolsetCosts(catalog)(made);
+  if (costs.length === 0) return '';
+  const names = toolsetNames(costs, INSTRUCTIONS_ROOM);
+  return `Tools can be used once their toolset is equipped: call ${EQUIP} with one of these names. In brackets is the number of tools. ${names}`;
+}
 
 /** Alternative names that other programs use. Calls to them are answered, but they are not listed. */
 export const EQUIP_ALIASES: Readonly<Record<string, EquipTool>> = { 'list-available-tools': 'discover-all-tools' };
+
+export function aliasedEquipTool(name: string): Entry | undefined {
+  return ENTRIES.find((entry) => entry.name === EQUIP_ALIASES[name]);
+}

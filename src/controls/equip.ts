@@ -1,13 +1,14 @@
 /** Implements the toolset tools. Each validates everything first: a mistake throws, and nothing changes. */
 
 import { equip } from '../access/selection.ts';
-import { isMeant, type ToolReference, type Toolset } from '../access/toolset.ts';
+import { refersTo, type ToolReference, type Toolset, toolsWithin } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
 import { sha256 } from '../base/hash.ts';
 import { memo } from '../base/memo.ts';
 import { counted, didYouMean } from '../base/text.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
 import { startingText, startingWith } from '../catalog/starting.ts';
+import { tokensOf, tokensOfAll } from '../catalog/tokens.ts';
 import { toBytes } from '../protocol/json.ts';
 import {
   invalid,
@@ -21,7 +22,7 @@ import {
 } from './arguments.ts';
 import type { ControlContext, ControlOutcome } from './control.ts';
 import type { EquipTool } from './equip-tools.ts';
-import { findNamed, reportOn, tokensOf } from './toolset-report.ts';
+import { findNamed, reportOn } from './toolset-report.ts';
 
 type RunControl = (context: ControlContext, args: unknown) => ControlOutcome | Promise<ControlOutcome>;
 
@@ -54,7 +55,7 @@ const toolsOf = ({ catalog }: ControlContext) => [...catalog.entries.tool.values
 function discoverAll(context: ControlContext, args: unknown): ControlOutcome {
   readArguments(args, []);
   const entries = toolsOf(context);
-  const total = entries.reduce((sum, entry) => sum + tokensOf(entry), 0);
+  const total = tokensOfAll(entries);
   const keys = [...new Set(entries.map(({ sourceKey }) => sourceKey))];
   const toolsByServer = keys.map((serverName) => {
     const tools = entries
@@ -119,7 +120,8 @@ async function listSaved(context: ControlContext, args: unknown): Promise<Contro
     success: true,
     toolsets: toolsets.map(context.show).map((toolset) => ({
       ...toolset,
-      toolCount: toolset.tools.length,
+      // The one reference of an implicit toolset stands for many tools.
+      toolCount: toolset.place === 'implicit' ? toolsWithin(toolset, context.catalog).length : toolset.tools.length,
       active: toolset.name === equipped,
     })),
     ...(problems.length > 0 && { warnings: problems }),
@@ -181,7 +183,7 @@ function getActive(context: ControlContext, args: unknown): ControlOutcome {
     exposedTools: Object.fromEntries(servers.map((key) => [key, namesOf(key)])),
     unavailableServers,
     warnings,
-    context: { tokens: entries.reduce((sum, entry) => sum + tokensOf(entry), 0) },
+    context: { tokens: tokensOfAll(entries) },
   });
 }
 
@@ -205,7 +207,7 @@ async function annotate(context: ControlContext, args: unknown): Promise<Control
     return { name: readToolsetName(note), note: readText(note, 'note', 500) };
   });
   const entry = toolsOf(context).find((one) => canonicalName(one) === reference!.namespacedName)!;
-  if (!toolset.tools.some(({ namespacedName }) => isMeant(namespacedName, entry)))
+  if (!toolset.tools.some((one) => refersTo(one, entry)))
     throw invalid(`"${reference!.namespacedName}" is not in the equipped toolset "${toolset.name}".`);
   const changed = await context.toolsetLibrary.change(toolset.name, (saved) => withNotes(saved, reference!, notes));
   return outcomeOf({ selection: equip(context.selection, changed) }, { success: true, toolset: context.show(changed) });

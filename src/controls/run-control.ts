@@ -38,7 +38,7 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
       catalog,
       selection: caller.chosen,
       servers: servers(caller),
-      toolsetLibrary: defaults.libraryOf(caller.agent),
+      toolsetLibrary: defaults.libraryOf(caller.agent, permission === null ? null : catalog),
       show: <T extends Toolset>(toolset: T) => (permission === null ? toolset : withinCatalog(toolset, catalog)),
       isFixed: caller.scope.toolset !== null,
     };

@@ -1,8 +1,8 @@
 /** Reports which tools of a toolset are available, which are not, and why. */
 
-import { isMeant, type Toolset } from '../access/toolset.ts';
+import { refersTo, type Toolset } from '../access/toolset.ts';
 import { similarNames } from '../base/text.ts';
-import { canonicalName, definitionOf, type Entry, serverOf } from '../catalog/entry.ts';
+import { canonicalName, type Entry, serverOf } from '../catalog/entry.ts';
 import type { ControlContext } from './control.ts';
 
 export interface ToolsetReport {
@@ -13,17 +13,25 @@ export interface ToolsetReport {
   readonly warnings: readonly string[];
 }
 
+/** The reference to every tool of every server. */
+const EVERYTHING = '*';
+
 export function reportOn(toolset: Toolset, { catalog, servers }: ControlContext): ToolsetReport {
   const all = [...catalog.entries.tool.values()];
   const keys = servers.map(({ key }) => key);
   const found = new Set<Entry>();
   const skipped = new Map<string, string[]>();
   const warnings: string[] = [];
-  for (const { namespacedName } of toolset.tools) {
-    const meant = all.filter((entry) => isMeant(namespacedName, entry));
+  for (const reference of toolset.tools) {
+    const { namespacedName } = reference;
+    const meant = all.filter((entry) => refersTo(reference, entry));
     for (const entry of meant) found.add(entry);
+    if (namespacedName === EVERYTHING) {
+      for (const { key, present } of servers) if (!present) skipped.set(key, ['its tools']);
+      continue;
+    }
     if (meant.length > 0) continue;
-    const key = serverOf(namespacedName, keys);
+    const key = reference.server ?? serverOf(namespacedName, keys);
     const server = servers.find((one) => one.key === key);
     if (server === undefined) warnings.push(`No server of the configuration has "${namespacedName}".`);
     else if (server.present) warnings.push(`Server "${server.key}" does not offer "${namespacedName}".`);
@@ -41,11 +49,6 @@ export function reportOn(toolset: Toolset, { catalog, servers }: ControlContext)
     );
   }
   return { entries: [...found], unavailableServers: [...skipped.keys()], warnings };
-}
-
-/** Roughly how many tokens the definition costs a model. */
-export function tokensOf(entry: Entry): number {
-  return Math.ceil(definitionOf(entry, 'legacy').length / 4);
 }
 
 /** The tool with this canonical or exposed name. If none has it, the quoted name with suggestions. */

@@ -1,6 +1,7 @@
 /**
  * The gateway's interface for doors, the command line and programs. `root.ts` holds its state; `change.ts` changes it.
  */
+import type { Toolset } from '../access/toolset.ts';
 import type { Events } from '../base/events.ts';
 import { IDENTITY } from '../base/version.ts';
 import type { ApprovalRequests } from '../calls/approvals/approvals.ts';
@@ -105,6 +106,11 @@ export interface Gateway extends ProgramCalls {
    */
   knows(agent: string, namespace: string): boolean;
   /**
+   * The toolset of this name; null if there is none that the agent may know.
+   * @internal
+   */
+  findToolset(agent: string, name: string): Promise<Toolset | null>;
+  /**
    * Calls that wait for an answer from a client without a session.
    * @internal
    */
@@ -173,7 +179,7 @@ export async function openGateway(config: Config, options: GatewayOptions = {}):
 function publicGateway(root: Root, changes: ChangeQueue): Gateway {
   const { events, metrics, sets, vault, defaults, fleet, views } = root;
   const { redact } = root.redactor;
-  const toolsets = defaults.libraryOf('');
+  const toolsets = defaults.libraryOf('', null);
   const gateway: Omit<Gateway, keyof ProgramCalls> = {
     events,
     instance: root.instance,
@@ -225,6 +231,7 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
     equip: defaults.equip,
     join: (options) => root.callers.join(options),
     knows: (agent, namespace) => root.namespaces.has(namespace) && views.knows(agent, namespace),
+    findToolset: (agent, name) => root.findToolset(agent, name),
     namespaces: () => root.namespaces,
     trace: (tracer) => root.pipeline.trace(tracer === null ? null : createCallTracer(tracer)),
     measure: () =>

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { hasTimes, nextMinute, type Permission, permissionAt } from '../access/permission.ts';
 import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
+import type { Toolset } from '../access/toolset.ts';
 import { createViews, type Views } from '../access/views.ts';
 import { createEvents, type Events } from '../base/events.ts';
 import { isSameValue } from '../base/objects.ts';
@@ -145,7 +146,7 @@ export class Root {
     this.events = events;
     this.metrics = createMetrics(events, redact);
     this.audit = new Audit(config.audit, { events, redact, isOn: options.audit });
-    this.controls = createControls(config.controls, this.host?.control);
+    this.controls = this.#createControls();
     this.views = createViews({
       catalog: () => this.catalog,
       config: () => this.config,
@@ -156,7 +157,10 @@ export class Root {
       events,
       env: this.env,
       config: () => this.config,
+      catalog: () => this.catalog,
+      servers: () => this.servers.filter(({ enabled }) => enabled).map(({ key }) => key),
       changed: () => this.callers.lookAtDefault(),
+      toolsetsChanged: () => this.#toolsetsChanged(),
     });
     this.vault = createVault({
       dataDir,
@@ -209,6 +213,17 @@ export class Root {
       counters: this.metrics,
       host: this.host,
       task: options.task ?? null,
+    });
+  }
+
+  /**
+   * The control tools describe the toolsets. Callers are notified a moment later, because a tool that saves a toolset
+   * may equip it too, and that is one change for its caller.
+   */
+  #toolsetsChanged(): void {
+    this.views.forget();
+    setImmediate(() => {
+      if (!this.isClosed) this.callers.look();
     });
   }
 
@@ -297,6 +312,18 @@ export class Root {
     return permissionAt(this.config.policy, agent, Date.now(), this.grants.of(agent));
   }
 
+  /** The toolset of this name, if the agent may know it. While servers are starting, it waits for them if it has to. */
+  async findToolset(agent: string, name: string): Promise<Toolset | null> {
+    const find = (permission: Permission | null) =>
+      this.defaults.libraryOf(agent, permission && this.views.allowed(permission)).find(name);
+    const permission = this.permissionOf(agent);
+    const found = await find(permission);
+    // Which servers an agent may know depends on the tools that they turn out to have.
+    if (found !== null || permission === null || this.startup?.current == null) return found;
+    await this.startup.current;
+    return find(this.permissionOf(agent));
+  }
+
   serverOf(id: number): { readonly source: Source; readonly config: ServerConfig } | undefined {
     return id < MACROS_ID ? this.sets?.find(id) : this.fleet.find(id);
   }
@@ -329,7 +356,14 @@ export class Root {
   }
 
   renewControls(): void {
-    this.controls = createControls(this.config.controls, this.host?.control);
+    this.controls = this.#createControls();
+  }
+
+  #createControls(): Controls {
+    return createControls(this.config.controls, {
+      program: this.host?.control ?? null,
+      toolsets: () => this.defaults.toolsets,
+    });
   }
 
   /**

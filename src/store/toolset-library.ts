@@ -1,15 +1,20 @@
-/** All toolsets: those of the configuration, which can only be changed there, and those that were saved. */
+/**
+ * All toolsets: those of the configuration, which can only be changed there, those that were saved, and the implicit
+ * ones, which nobody can change.
+ */
+import { implicitToolsets } from '../access/implicit-toolsets.ts';
 import type { Toolset } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
+import { isSameValue } from '../base/objects.ts';
 import type { ToolsetPlace, ToolsetStore } from './toolsets.ts';
 
-/** A toolset, and where it is kept. */
+/** A toolset, and where it is kept. Implicit ones are kept nowhere: each server is one, and `all` has every tool. */
 export interface LibraryToolset extends Toolset {
-  readonly place: ToolsetPlace | 'configuration';
+  readonly place: ToolsetPlace | 'configuration' | 'implicit';
 }
 
-/** All toolsets: those of the configuration and those that were saved. */
+/** All toolsets: those of the configuration, those that were saved, and implicit ones if the control `equip` is on. */
 export interface ToolsetLibrary {
   list(): Promise<{ readonly toolsets: readonly LibraryToolset[]; readonly problems: readonly string[] }>;
   find(name: string): Promise<LibraryToolset | null>;
@@ -19,9 +24,77 @@ export interface ToolsetLibrary {
   remove(name: string): Promise<void>;
 }
 
-/** `configured` is read each time, because the configuration may be replaced. */
-export function openToolsetLibrary(configured: () => readonly Toolset[], store: ToolsetStore): ToolsetLibrary {
+/** The toolsets that users made: those of the configuration and the saved ones. */
+export interface UserToolsets {
+  readonly store: ToolsetStore;
+  /** Read each time, because the configuration may be replaced. */
+  configured(): readonly Toolset[];
+  /** All of them, with the saved ones as they were last read. The same array while nothing changed. */
+  readonly known: readonly LibraryToolset[];
+  /** Reads the saved ones. Those that the configuration replaces are left out. */
+  read(): ReturnType<ToolsetLibrary['list']>;
+}
+
+/** `changed` is called when `known` is different from before. */
+export function openUserToolsets(
+  configured: () => readonly Toolset[],
+  store: ToolsetStore,
+  changed: () => void,
+): UserToolsets {
+  let saved: readonly LibraryToolset[] = [];
+  let known: { readonly from: readonly [unknown, unknown]; readonly all: readonly LibraryToolset[] } | null = null;
+
+  function all(): readonly LibraryToolset[] {
+    const written = configured();
+    if (known === null || known.from[0] !== written || known.from[1] !== saved) {
+      const names = new Set(written.map(({ name }) => name));
+      const places = written.map((toolset) => ({ ...toolset, place: 'configuration' as const }));
+      known = { from: [written, saved], all: [...places, ...saved.filter(({ name }) => !names.has(name))] };
+    }
+    return known.all;
+  }
+
+  return {
+    store,
+    configured,
+    get known() {
+      return all();
+    },
+    async read() {
+      const { toolsets, problems } = await store.list();
+      if (!isSameValue(toolsets, saved)) {
+        saved = toolsets;
+        changed();
+      }
+      return { toolsets: all(), problems };
+    },
+  };
+}
+
+/** The keys of the servers that have an implicit toolset. */
+export interface ToolsetServers {
+  /** Those with tools. Their toolsets are listed. */
+  readonly offering: readonly string[];
+  /** Those, and servers whose tools are not known yet: their toolsets can be found, and fill up later. */
+  readonly all: readonly string[];
+}
+
+/** `servers` returns null if there are no implicit toolsets. */
+export function openToolsetLibrary(
+  { store, configured, read }: UserToolsets,
+  servers: () => ToolsetServers | null,
+): ToolsetLibrary {
   const inConfiguration = (name: string) => configured().find((toolset) => toolset.name === name);
+
+  /** The implicit toolset of this name, which is not the name of a user's toolset. */
+  async function findImplicit(name: string): Promise<Toolset | null> {
+    const keys = servers()?.all ?? [];
+    if (keys.length === 0) return null;
+    // Only these names depend on whether another one is taken, which takes reading folders.
+    const saved = name.endsWith('*') ? await store.names() : NO_NAMES;
+    const isTaken = (one: string) => saved.has(one) || inConfiguration(one) !== undefined;
+    return implicitToolsets(keys, isTaken).find((toolset) => toolset.name === name) ?? null;
+  }
 
   function requireSaveable(name: string): void {
     if (inConfiguration(name) === undefined) return;
@@ -29,38 +102,56 @@ export function openToolsetLibrary(configured: () => readonly Toolset[], store: 
     throw new GatewayError('arguments_invalid', text);
   }
 
-  function required<T>(name: string, found: T | null): T {
+  async function required<T>(name: string, found: T | null): Promise<T> {
     if (found !== null) return found;
+    if ((await findImplicit(name)) !== null)
+      throw new GatewayError(
+        'arguments_invalid',
+        `The toolset "${name}" is not saved, so it cannot be changed or deleted: it has what its servers offer. Build a toolset to choose tools.`,
+      );
     throw new GatewayError('item_unknown', `There is no toolset "${name}". List the toolsets to see their names.`);
+  }
+
+  async function reread<T>(done: Promise<T>): Promise<T> {
+    const result = await done;
+    await read();
+    return result;
   }
 
   return {
     async list() {
-      const { toolsets, problems } = await store.list();
-      const written = configured().map((toolset) => ({ ...toolset, place: 'configuration' as const }));
+      const { toolsets, problems } = await read();
+      const taken = new Set([...toolsets.map(({ name }) => name), ...(await store.names())]);
+      const implicit = implicitToolsets(servers()?.offering ?? [], (name) => taken.has(name));
       return {
-        toolsets: [...written, ...toolsets.filter(({ name }) => inConfiguration(name) === undefined)],
+        toolsets: [...toolsets, ...implicit.map((toolset) => ({ ...toolset, place: 'implicit' as const }))],
         problems,
       };
     },
     async find(name) {
       const written = inConfiguration(name);
-      return written === undefined ? store.read(name) : { ...written, place: 'configuration' };
+      if (written !== undefined) return { ...written, place: 'configuration' };
+      const saved = await store.read(name);
+      if (saved !== null) return saved;
+      const implicit = await findImplicit(name);
+      return implicit === null ? null : { ...implicit, place: 'implicit' };
     },
     async create(toolset, place) {
       requireSaveable(toolset.name);
-      return store.create(toolset, place);
+      return reread(store.create(toolset, place));
     },
     async change(name, change) {
       requireSaveable(name);
-      return required(name, await store.change(name, change));
+      return required(name, await reread(store.change(name, change)));
     },
     async remove(name) {
       requireSaveable(name);
-      await store.remove(required(name, await store.read(name)));
+      await reread(store.remove(await required(name, await store.read(name))));
     },
   };
 }
+
+const NO_NAMES: ReadonlySet<string> = new Set();
 
 /** The same library; each change is announced as one by this agent. An empty name stands for the operator. */
 export function withAdminEvents(library: ToolsetLibrary, events: EventSink, agent: string): ToolsetLibrary {

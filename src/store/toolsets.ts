@@ -28,6 +28,8 @@ export interface ToolsetStore {
    * cannot be understood.
    */
   list(): Promise<{ readonly toolsets: readonly SavedToolset[]; readonly problems: readonly string[] }>;
+  /** The names that are in use, also by files that cannot be understood. */
+  names(): Promise<ReadonlySet<string>>;
   /** Null if there is none. Throws if its file cannot be understood. */
   read(name: string): Promise<SavedToolset | null>;
   /** Saves a new one. Throws if the name is taken. */
@@ -74,12 +76,16 @@ export function openToolsetStore(dataDir: string, userDir: string): ToolsetStore
     return null;
   }
 
+  async function names(): Promise<ReadonlySet<string>> {
+    return new Set((await Promise.all(PLACES.map(namesIn))).flat());
+  }
+
   return {
+    names,
     async list() {
-      const names = new Set((await Promise.all(PLACES.map(namesIn))).flat());
       const toolsets: SavedToolset[] = [];
       const problems: string[] = [];
-      for (const name of [...names].sort()) {
+      for (const name of [...(await names())].sort()) {
         try {
           const toolset = await read(name);
           if (toolset !== null) toolsets.push(toolset);

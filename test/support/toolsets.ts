@@ -1,5 +1,4 @@
 /** Shared helpers of the toolset tests. */
-import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { server } from './server.ts';
 
 /** Three servers with a few tools each. */
@@ -31,8 +30,13 @@ export interface Said {
   readonly [key: string]: unknown;
 }
 
+/** A client of either SDK. */
+interface CallsTools {
+  callTool(params: { name: string; arguments?: Record<string, unknown> }): Promise<unknown>;
+}
+
 /** Calls a control tool. Returns its result, or throws Toolgate's own error as `code: message`. */
-export async function control(client: Pick<Client, 'callTool'>, name: string, args: object = {}): Promise<Said> {
+export async function control(client: CallsTools, name: string, args: object = {}): Promise<Said> {
   const result = (await client.callTool({ name, arguments: { ...args } })) as {
     content: { text: string }[];
     structuredContent?: Said;
@@ -48,7 +52,6 @@ export function refs(...names: string[]): { namespacedName: string }[] {
   return names.map((namespacedName) => ({ namespacedName }));
 }
 
-/** A client of either SDK. */
 interface Lists {
   listTools(): Promise<{ readonly tools: readonly { readonly name: string }[] }>;
 }

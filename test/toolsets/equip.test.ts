@@ -8,6 +8,13 @@ import { BUILT_IN, control, equippedNames, refs, THREE, toolsetsToml } from '../
 
 const config = toolsetsToml(THREE);
 
+/** What list-saved-toolsets says, without the implicit toolsets. */
+async function userToolsets(client: Parameters<typeof control>[0]) {
+  const said = await control(client, 'list-saved-toolsets');
+  const toolsets = (said.toolsets as { place: string }[]).filter(({ place }) => place !== 'implicit');
+  return { ...said, toolsets };
+}
+
 describe('equip-toolset and unequip-toolset', () => {
   it('adds the toolset to the control tools when equipped and removes it when unequipped', async () => {
     const gateway = await startStdio({ config });
@@ -16,7 +23,8 @@ describe('equip-toolset and unequip-toolset', () => {
     expect(await names()).toEqual(BUILT_IN);
     await control(client, 'build-toolset', { name: 'dev', tools: refs('git.status', 'docker.ps') });
     expect(await names()).toEqual(BUILT_IN);
-    expect(gateway.changes('tools')).toBe(0);
+    // The description of equip-toolset names it from now on.
+    await waitFor(() => gateway.changes('tools') === 1);
 
     expect(await control(client, 'equip-toolset', { name: 'dev' })).toMatchObject({
       success: true,
@@ -24,16 +32,17 @@ describe('equip-toolset and unequip-toolset', () => {
       warnings: [],
       unavailableServers: [],
     });
-    await waitFor(() => gateway.changes('tools') === 1);
+    await waitFor(() => gateway.changes('tools') === 2);
     expect(await names()).toEqual([...BUILT_IN, 'git_status', 'docker_ps']);
     const called = await client.callTool({ name: 'git_status', arguments: { a: 1 } });
     expect(JSON.stringify(called)).toContain('status');
 
     await control(client, 'unequip-toolset');
-    await waitFor(() => gateway.changes('tools') === 2);
+    await waitFor(() => gateway.changes('tools') === 3);
     expect(await names()).toEqual(BUILT_IN);
     const closed = await client.callTool({ name: 'git_status', arguments: {} });
     expect(closed).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('item_inactive') }] });
+    expect(JSON.stringify(closed)).toContain('call equip-toolset with the name \\\\\\"git\\\\\\"');
   });
 
   it('sends one list-changed notification if the same toolset is equipped twice', async () => {
@@ -79,14 +88,14 @@ describe('build-toolset', () => {
   ])('refuses %s and saves nothing', async (_, args, message) => {
     const { client } = await startStdio({ config });
     await expect(control(client, 'build-toolset', args)).rejects.toThrow(message);
-    expect(await control(client, 'list-saved-toolsets')).toEqual({ success: true, toolsets: [] });
+    expect((await userToolsets(client)).toolsets).toEqual([]);
   });
 
   it('refuses a name that is already in use', async () => {
     const { client } = await startStdio({ config });
     await control(client, 'build-toolset', { name: 'dev', tools: refs('git.status') });
     await expect(control(client, 'build-toolset', { name: 'dev', tools: refs('git.log') })).rejects.toThrow(/already/);
-    expect(await control(client, 'list-saved-toolsets')).toMatchObject({
+    expect(await userToolsets(client)).toMatchObject({
       toolsets: [{ name: 'dev', tools: [{ namespacedName: 'git.status' }] }],
     });
   });
@@ -125,10 +134,12 @@ describe('scope of an equipped toolset', () => {
     const [one, two] = [await gateway.connect(), await gateway.connect()];
     await control(one.client, 'build-toolset', { name: 'dev', tools: refs('git.status') });
     await two.client.listTools();
+    // The new toolset is named in the description of equip-toolset.
+    await waitFor(() => two.changes('tools') === 1);
     await control(one.client, 'equip-toolset', { name: 'dev' });
     expect(await equippedNames(one.client)).toEqual(['git_status']);
     expect(await equippedNames(two.client)).toEqual([]);
-    expect(two.changes('tools')).toBe(0);
+    expect(two.changes('tools')).toBe(1);
   });
 
   it('equipping with selection = "shared" changes the other session’s list and notifies it once', async () => {
@@ -136,8 +147,9 @@ describe('scope of an equipped toolset', () => {
     const [one, two] = [await gateway.connect(), await gateway.connect()];
     await control(one.client, 'build-toolset', { name: 'dev', tools: refs('git.status') });
     await two.client.listTools();
-    await control(one.client, 'equip-toolset', { name: 'dev' });
     await waitFor(() => two.changes('tools') === 1);
+    await control(one.client, 'equip-toolset', { name: 'dev' });
+    await waitFor(() => two.changes('tools') === 2);
     expect(await equippedNames(two.client)).toEqual(['git_status']);
   });
 });
@@ -174,7 +186,7 @@ describe('saved toolsets', () => {
     writeFileSync(file, '{"name": "dev", "tools": [');
     await expect(control(first.client, 'equip-toolset', { name: 'dev' })).rejects.toThrow(/dev\.json is not a toolset/);
     await expect(control(first.client, 'build-toolset', { name: 'dev', tools: refs('git.log') })).rejects.toThrow();
-    expect(await control(first.client, 'list-saved-toolsets')).toMatchObject({
+    expect(await userToolsets(first.client)).toMatchObject({
       toolsets: [],
       warnings: [expect.stringContaining('dev.json')],
     });

@@ -33,9 +33,10 @@ const equippedIn = (data: string) => JSON.parse(readFileSync(join(data, 'equippe
 /** What can be seen from outside: the list of tools, the equipped toolset, the saved ones, and the data folder. */
 async function stateOf({ client, cwd }: { client: Client; cwd: string }) {
   return {
+    // First, because it reads the files, and equip-toolset describes the toolsets that were last read.
+    saved: await control(client, 'list-saved-toolsets'),
     tools: (await client.listTools()).tools,
     active: await control(client, 'get-active-toolset'),
-    saved: await control(client, 'list-saved-toolsets'),
     files: filesIn(join(cwd, '.toolgate')),
   };
 }

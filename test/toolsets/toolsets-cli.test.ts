@@ -27,6 +27,10 @@ describe('toolgate toolsets', () => {
     expect(JSON.parse((await run('list', '--json')).stdout)).toMatchObject([
       { name: 'fixed', place: 'configuration' },
       { name: 'dev', place: 'project', description: 'Daily' },
+      { name: 'all', place: 'implicit' },
+      { name: 'git', place: 'implicit' },
+      { name: 'docker', place: 'implicit' },
+      { name: 'linear', place: 'implicit' },
     ]);
     await run('edit', 'dev', '--remove', 'git.log', '--remove', 'git.commit', '--add', 'linear.create_issue');
     const shown = JSON.parse((await run('show', 'dev', '--json')).stdout);

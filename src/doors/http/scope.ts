@@ -85,7 +85,7 @@ export async function narrowScope(
 ): Promise<Scope> {
   // A session's namespace was checked when the session was opened.
   if (namespace !== null && !isInSession(request)) await findNamespace(gateway, agent, namespace);
-  const toolset = name === null ? null : await gateway.toolsets.find(name);
+  const toolset = name === null ? null : await gateway.findToolset(agent, name);
   if (name !== null && toolset === null)
     throw new GatewayError('path_unknown', `There is no toolset "${name}". Build it, or use /mcp.`);
   if (task !== null) requireProfile(task, gateway.config.tasks.rules());

@@ -79,7 +79,8 @@ export function createReadHandlers(gateway: Gateway, { callerOf, base, needsToke
     list: reading(async (caller, _, response, headers, { namespace }) => {
       const tools = documentsOf(caller.view()).list;
       if (namespace !== null) return send(response, tools, headers);
-      const { toolsets } = await gateway.toolsets.list();
+      // Implicit toolsets are left out: they would only repeat the names of all tools.
+      const toolsets = (await gateway.toolsets.list()).toolsets.filter(({ place }) => place !== 'implicit');
       const tail = `,"toolsets":${JSON.stringify(visibleToolsets(caller.view(), toolsets))}}`;
       return send(response, Buffer.concat([TOOLS, tools, Buffer.from(tail)]), headers);
     }),
