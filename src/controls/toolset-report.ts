@@ -27,7 +27,7 @@ export function reportOn(toolset: Toolset, { catalog, servers }: ControlContext)
     const meant = all.filter((entry) => refersTo(reference, entry));
     for (const entry of meant) found.add(entry);
     if (namespacedName === EVERYTHING) {
-      for (const { key, present } of servers) if (!present) skipped.set(key, ['its tools']);
+      for (const { key, present } of servers) if (!present) skipped.set(key, [`${key}.*`]);
       continue;
     }
     if (meant.length > 0) continue;
