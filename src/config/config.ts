@@ -99,6 +99,7 @@ export function resolveConfig(settings: Settings, entries: readonly ServerEntry[
       lenient,
       healthInterval: settings.healthInterval,
       startTimeout: settings.startTimeout,
+      resolvePackages: settings.resolvePackages,
       folders,
       withheld: tokenVariables(settings.agents),
     },

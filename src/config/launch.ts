@@ -22,6 +22,8 @@ export type Launch =
       readonly cwd: string;
       /** Variables of ours that it does not inherit, because they are credentials; absent if there are none. */
       readonly withheld?: readonly string[];
+      /** `npx` and `uvx` are started as written; absent if what they install may be started directly. */
+      readonly keepsRunner?: true;
     }
   | {
       readonly kind: 'http';

@@ -273,6 +273,7 @@ it('accepts an empty configuration and fills in every default', () => {
     uriStyle: 'auto',
     taskRuleFiles: ['default'],
     healthInterval: 30_000,
+    resolvePackages: true,
     dataDir: '.toolgate',
     security: { approvers: 'any', approvalTimeout: 300_000, onTimeout: 'deny' },
     folders: {

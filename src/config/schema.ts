@@ -7,7 +7,7 @@ import * as z from 'zod';
 import { ALL_REVISIONS } from '../protocol/revisions.ts';
 import { agentsSchema } from './agents.ts';
 import { auditSchema } from './audit.ts';
-import { choice, count, duration, section, text } from './fields.ts';
+import { choice, count, duration, flag, section, text } from './fields.ts';
 import { foldersSchema } from './folders.ts';
 import { httpSchema } from './http.ts';
 import { limitsSchema } from './limits.ts';
@@ -61,6 +61,11 @@ export const settingsShape = {
     .prefault('30s')
     .describe(
       'How often a silent server is asked whether it still answers; if it does not, it is restarted. 0: never.',
+    ),
+  resolve_packages: flag()
+    .prefault(true)
+    .describe(
+      'Starts what `npx` and `uvx` install directly, so that they do not stay in memory. `false` starts them as written.',
     ),
   data_dir: text()
     .prefault('.toolgate')

@@ -108,6 +108,7 @@ export const serverShape = {
       'How long starting the server and listing its tools may take. Default: `start_timeout` of all servers, or `folders.start_timeout` for a `folder`.',
     ),
   health_interval: duration(0).optional().describe('For this server, instead of the setting of the same name.'),
+  resolve_packages: flag().optional().describe('For this server, instead of the setting of the same name.'),
   ...folderShape,
   ...serverLimitShape,
   tools: limitsByTool(toolLimitsSchema)
@@ -130,6 +131,7 @@ const keysOf = {
   args: ['command'],
   env: ['command', 'folder'],
   cwd: ['command'],
+  resolve_packages: ['command'],
   headers: ['url'],
   memory: ['folder'],
   isolation: ['folder'],
@@ -249,6 +251,7 @@ export interface ServerSettings {
   readonly healthInterval: number;
   /** Of all servers that have none of their own; null for the default. */
   readonly startTimeout: number | null;
+  readonly resolvePackages: boolean;
   readonly folders: FolderDefaults;
   /** Variables that programs do not inherit. */
   readonly withheld: readonly string[];
@@ -297,8 +300,7 @@ export function resolveServers(
 
 function resolveServer(entry: ServerEntry, key: string, launch: Launch, settings: ServerSettings): ServerConfig {
   const { share } = entry.server;
-  const kept =
-    launch.kind === 'stdio' && settings.withheld.length > 0 ? { ...launch, withheld: settings.withheld } : launch;
+  const kept = launch.kind === 'stdio' ? withSettings(launch, entry, settings) : launch;
   return {
     ...resolveCommon(
       entry,
@@ -308,6 +310,18 @@ function resolveServer(entry: ServerEntry, key: string, launch: Launch, settings
     ),
     launch: kept,
     launchHash: launchHash(share === 'session' ? { ...kept, share } : kept),
+  };
+}
+
+function withSettings<Program extends Launch>(
+  launch: Program,
+  { server }: ServerEntry,
+  { withheld, resolvePackages }: ServerSettings,
+): Program {
+  return {
+    ...launch,
+    ...(withheld.length > 0 && { withheld }),
+    ...(!(server.resolvePackages ?? resolvePackages) && { keepsRunner: true }),
   };
 }
 

@@ -8,6 +8,7 @@ import type { Connection, ConnectionEvents } from './connection.ts';
 import { type Handshake, type LiveConnection, performHandshake } from './handshake.ts';
 import { NOT_HERE } from './http-failure.ts';
 import { type Listed, listOffer } from './lists.ts';
+import { resolvePackage } from './package-program.ts';
 import type { UpstreamRefusal } from './refusals.ts';
 import type { ServerContext } from './source.ts';
 import { serverEnvironment } from './spawn.ts';
@@ -38,6 +39,8 @@ export interface ConnectionOwner {
   asked(): void;
   notification(message: Message): void;
   note(text: string): void;
+  /** What keeps it from being started, such as an install. */
+  preparing(text: string): void;
   stderr(chunk: Buffer): void;
 }
 
@@ -92,7 +95,7 @@ export async function openServer(
   const { eras } = context;
   const { launch, launchHash } = config;
   // Filled before every start, so that the server gets the secrets that are set now.
-  const filled = await context.vault.fill(config);
+  const filled = await withProgram(launch, await context.vault.fill(config), context, owner);
   const believedLegacy = await eras.isLegacy(launchHash);
   const sse = launch.kind === 'http' && launch.transport === 'sse';
   let approach: Approach = { probe: mayProbe && !believedLegacy && !sse && launch.kind !== 'folder', sse };
@@ -112,6 +115,29 @@ export async function openServer(
       approach = next;
     }
   }
+}
+
+/**
+ * The launch with the complete environment of a program, and with what `npx` or `uvx` would start in its place. An
+ * install happens here, before `start_timeout` begins.
+ */
+async function withProgram(
+  { kind, env: declared }: Launch & { readonly env?: Readonly<Record<string, string>> },
+  filled: FilledLaunch,
+  { env }: ConnectContext,
+  owner: ConnectionOwner,
+): Promise<FilledLaunch> {
+  const { launch } = filled;
+  if (launch.kind !== 'stdio' || kind !== 'stdio') return filled;
+  const complete = { ...launch, env: serverEnvironment(launch, env) };
+  const resolved = await resolvePackage(complete, {
+    declared: declared ?? {},
+    ours: env,
+    isClosed: () => owner.isClosed,
+    progress: (text) => owner.preparing(text),
+    stderr: (chunk) => owner.stderr(chunk),
+  });
+  return { ...filled, launch: resolved };
 }
 
 /** The next way to try after a failure; null if there is none. */
@@ -200,8 +226,7 @@ async function connect(
   const options = { source: key, maxMessage: limits().message, client, redact, clean };
   const stderr = (chunk: Buffer) => owner.stderr(chunk);
   if (launch.kind === 'stdio') {
-    const child = spawn({ ...launch, env: serverEnvironment(launch, env) });
-    return openStdio(child, { ...options, stderr }, events);
+    return openStdio(spawn(launch), { ...options, stderr }, events);
   }
   if (launch.kind === 'folder') {
     const { openFolder } = await import('./folder.ts');

@@ -57,6 +57,8 @@ export interface KeeperRole {
   notification(message: Message): void;
   /** Changes may have gone unnoticed. */
   missed?(): void;
+  /** It cannot be started yet. */
+  preparing?(text: string): void;
   opened?(opened: OpenedConnection): void;
   /** The connection could not be opened. */
   failed?(error: unknown): void;
@@ -304,6 +306,10 @@ export class ConnectionKeeper implements ConnectionOwner {
 
   note(text: string): void {
     this.#server.note(text);
+  }
+
+  preparing(text: string): void {
+    this.#role.preparing?.(text);
   }
 
   stderr(chunk: Buffer): void {

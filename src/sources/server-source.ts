@@ -81,6 +81,7 @@ class KeptServerSource implements ServerSource, KeptServer {
       competingCalls: () => this.inFlight,
       notification,
       missed,
+      preparing: (text) => this.#states.prepare(text),
       opened: (opened) => this.#opened(opened),
       failed: (error) => this.#failed(error),
       lost: (reason) => this.#lost(reason),

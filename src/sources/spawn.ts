@@ -3,12 +3,12 @@
  * becomes the server. If we reported it afterwards and were killed in between, the server would be left behind.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
-import { delimiter, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { EnvVars } from '../config/expand.ts';
 import type { Launch } from '../config/launch.ts';
+import { findExecutable } from './executable.ts';
 import { hasGroups, killGroup, unwatchGroup, watchdogPipe, watchGroup } from './watchdog.ts';
 
 /** With its complete environment. `isBare`: untrusted code. */
@@ -62,7 +62,8 @@ export function spawnServer(launch: StdioLaunch): ServerProcess {
       return serverProcess(launch, child);
     }
     // Checked here, because the shell would report it in its own words, and only on its standard error.
-    const problem = startProblem(launch, findProgram(launch, env.PATH));
+    const { code } = findExecutable(launch.file, cwd, env.PATH);
+    const problem = startProblem(launch, code);
     if (problem !== null) throw new Error(problem);
     const child = spawn('/bin/sh', ['-c', launch.isBare === true ? BARE : SCRIPT, 'sh', launch.file, ...launch.args], {
       cwd,
@@ -120,23 +121,6 @@ function startProblem({ file, cwd }: StdioLaunch, code: string | undefined): str
   if (code === 'ENOENT') return `"${file}" was not found; install it or give its full path`;
   if (code === 'EACCES') return `"${file}" may not be executed`;
   return null;
-}
-
-/** Looks for the program as the system would. Returns the error code, or undefined if it can be run. */
-function findProgram({ file, cwd }: StdioLaunch, path = '/usr/local/bin:/usr/bin:/bin'): string | undefined {
-  const folders = file.includes('/') ? [''] : path.split(delimiter);
-  let code = 'ENOENT';
-  for (const folder of folders) {
-    const candidate = resolve(cwd, folder, file);
-    if (!existsSync(candidate) || statSync(candidate).isDirectory()) continue;
-    try {
-      accessSync(candidate, constants.X_OK);
-      return undefined;
-    } catch {
-      code = 'EACCES';
-    }
-  }
-  return code;
 }
 
 /** The environment of a server: ours without what is meant for Toolgate alone, plus what its configuration declares. */

@@ -44,6 +44,7 @@ export class StateHistory {
   /** The name of the server. */
   readonly #key: () => string;
   readonly #stderr: StderrTail;
+  #isPreparing = false;
   since = new Date().toISOString();
   #history: readonly Transition[] = [{ time: this.since, state: this.state, detail: this.detail }];
 
@@ -59,6 +60,7 @@ export class StateHistory {
 
   enter(state: SourceState, reason: string): void {
     const { events, redact, changed } = this.#context;
+    this.#isPreparing = false;
     const detail = redact(reason);
     const time = new Date().toISOString();
     if (this.state !== state) this.since = time;
@@ -72,6 +74,17 @@ export class StateHistory {
     const logged = lastLine === '' ? detail : `${detail} (it said: ${lastLine})`;
     events.emit('source', { source: this.#key(), state, detail: logged });
     changed();
+  }
+
+  /**
+   * What has to be done before it can start, such as an install. A server that is asleep stays so, because its items are
+   * listed. In the history, later texts replace earlier ones.
+   */
+  prepare(text: string): void {
+    if (this.isClosed) return;
+    if (this.#isPreparing) this.#history = this.#history.slice(0, -1);
+    this.enter(this.state === 'asleep' ? 'asleep' : 'starting', text);
+    this.#isPreparing = true;
   }
 
   /** Enters the last state, without an event. */

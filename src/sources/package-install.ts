@@ -1,0 +1,247 @@
+/**
+ * Lets `npx` or `uvx` install a package, and asks what it would start: the program and its environment. The runner does
+ * all of it as usual, with the user's settings, registries and caches. Only in the last step it runs a reporter instead
+ * of the program: npm gets one as its shell, uv as the command to run.
+ *
+ * An install is never killed, neither by `start_timeout` nor when the gateway stops. A killed `npx` leaves a half-filled
+ * folder in its cache, or a lock: later starts fail in it, or wait for it. So the install runs in a session of its own,
+ * writes to files instead of pipes that could break, and ends by itself.
+ */
+import { spawn } from 'node:child_process';
+import {
+  closeSync,
+  fstatSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { mkdir, readFile, stat, unlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createFile } from '../base/files.ts';
+import { isAlive } from '../base/lock.ts';
+import { toObject } from '../base/objects.ts';
+import { ownFile } from '../base/own-files.ts';
+import { counted } from '../base/text.ts';
+import type { PackageCommand } from './package-command.ts';
+
+/** What the runner would start. */
+export interface PackageReport {
+  /** As npm would give it to a shell, or null if the runner was told the program. */
+  readonly command: string | null;
+  readonly cwd: string;
+  /** The environment that the program would get. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Whether the user's npm has a shell of their own for scripts. */
+  readonly hasOwnShell: boolean;
+}
+
+/** How it ended. */
+export interface InstallEnd {
+  /** Null if the runner failed. */
+  readonly report: PackageReport | null;
+  /** What the runner said, without the lines that only we asked for. */
+  readonly log: string;
+  /** Why it failed, in a few words. */
+  readonly problem: string;
+}
+
+export interface Install {
+  readonly ended: Promise<InstallEnd>;
+  /** How many packages were downloaded so far. */
+  downloads(): number;
+}
+
+export interface InstallOptions {
+  /** The runner's path. */
+  readonly file: string;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Marks the install for other gateways of this user; null if there is no place for the mark. */
+  readonly mark: string | null;
+  /** Whether a server still waits for it. */
+  isWanted(): boolean;
+}
+
+const MARK = 'toolgate-package-report ';
+/** The configuration files of npm that may name another shell. The reporter's own setting hides those. */
+const REPORTER = `
+const { env } = process;
+const files = [env.npm_config_userconfig, env.npm_config_globalconfig, (env.npm_config_local_prefix || '.') + '/.npmrc'];
+const hasOwnShell = files.some((file) => {
+  try { return /^\\s*script-shell\\s*=/m.test(require('fs').readFileSync(file, 'utf8')); } catch { return false; }
+});
+const report = { command: process.argv[1] ?? null, cwd: process.cwd(), env, hasOwnShell };
+process.stdout.write('\\n${MARK}' + JSON.stringify(report) + '\\n');`;
+
+const DOWNLOADED = { npx: /^npm http fetch GET 200 \S+\.tgz\b/gm, uvx: /^ *(?:Downloaded|Built) /gm };
+/** Lines of npm that are there only because downloads are counted. */
+const COUNTED = /^npm http .*\n?/gm;
+const KEPT = 64 * 1024;
+/** A mark that is older belongs to a process that got the id of an install. */
+const OLDEST_MARK = 30 * 60_000;
+const LOOK = 200;
+
+/** Variables that only the reporter needs, or that a shell sets for itself. They say nothing about the program. */
+export const REPORTING =
+  /^(?:TOOLGATE_.*|npm_config_script_shell|npm_config_loglevel|npm_lifecycle_script|_|SHLVL|PWD|OLDPWD)$/;
+
+/** Starts the runner. Null if nobody wants it any more. Throws if it cannot be started. */
+export async function startInstall(command: PackageCommand, options: InstallOptions): Promise<Install | null> {
+  const mark = command.runner === 'npx' ? await takeMark(options) : null;
+  try {
+    if (options.isWanted()) return run(command, options, mark);
+  } catch (error) {
+    mark?.done();
+    throw error;
+  }
+  mark?.done();
+  return null;
+}
+
+function run(
+  { runner, options: flags, target }: PackageCommand,
+  { file, cwd, env }: InstallOptions,
+  mark: Mark | null,
+): Install {
+  const isNpx = runner === 'npx';
+  const report = { TOOLGATE_REPORT_NODE: process.execPath, TOOLGATE_REPORT_CODE: REPORTER };
+  // uv is told the package, and runs our reporter in its environment.
+  const from = flags.some((flag) => /^--from(?:=|$)/.test(flag)) ? [] : ['--from', target];
+  const args = isNpx ? [...flags, target] : [...flags, ...from, process.execPath, '-e', REPORTER];
+  const output = openUnnamed();
+  const child = spawn(file, args, {
+    cwd,
+    env: isNpx
+      ? { npm_config_loglevel: 'http', ...env, ...report, npm_config_script_shell: ownFile('bin/npx-shell.sh') }
+      : env,
+    stdio: ['ignore', output.stdout, output.stderr],
+    detached: true,
+  });
+  child.unref();
+  if (child.pid !== undefined) mark?.names(child.pid);
+  const ended = new Promise<InstallEnd>((resolve) => {
+    const end = (problem: string, isOver: boolean) => {
+      const log = withoutCredentials(readEnd(output.stderr).replace(COUNTED, ''));
+      const found = isOver ? readReport(readEnd(output.stdout, Number.POSITIVE_INFINITY)) : null;
+      closeSync(output.stdout);
+      closeSync(output.stderr);
+      mark?.done();
+      resolve({ report: found, log, problem });
+    };
+    child.once('error', (error) => child.pid === undefined && end(error.message, false));
+    child.once('exit', (code, signal) =>
+      end(signal === null ? `exited with code ${code}` : `was ended by ${signal}`, code === 0),
+    );
+  });
+  let isOver = false;
+  void ended.then(() => {
+    isOver = true;
+  });
+  const downloads = () => (isOver ? 0 : (readEnd(output.stderr).match(DOWNLOADED[runner])?.length ?? 0));
+  return { ended, downloads };
+}
+
+/** Two files without names: they are gone with the last process that has them open, however it ends. */
+function openUnnamed(): { readonly stdout: number; readonly stderr: number } {
+  const folder = mkdtempSync(join(tmpdir(), 'toolgate-install-'));
+  try {
+    const stdout = openSync(join(folder, 'stdout'), 'a+', 0o600);
+    return { stdout, stderr: openSync(join(folder, 'stderr'), 'a+', 0o600) };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function readEnd(file: number, most = KEPT): string {
+  const { size } = fstatSync(file);
+  const bytes = Buffer.alloc(Math.min(size, most));
+  const length = readSync(file, bytes, 0, bytes.length, size - bytes.length);
+  return bytes.toString('utf8', 0, length);
+}
+
+function readReport(stdout: string): PackageReport | null {
+  // The last one: a script of the package could print such a line, too.
+  const line = stdout.split('\n').findLast((one) => one.startsWith(MARK));
+  if (line === undefined) return null;
+  const { command, cwd, env, hasOwnShell } = toObject(JSON.parse(line.slice(MARK.length)));
+  return {
+    command: typeof command === 'string' ? command : null,
+    cwd: String(cwd),
+    env: toObject(env) as Record<string, string>,
+    hasOwnShell: hasOwnShell === true,
+  };
+}
+
+/** What an operator sees while it runs. */
+export function installText(command: PackageCommand, downloads: number, seconds: number): string {
+  const { runner } = command;
+  const what = shownPackages(command);
+  if (downloads === 0) return `waiting for ${runner} to find ${what} (${seconds} s)`;
+  return `installing ${what} with ${runner}: ${counted(downloads, 'package')} downloaded (${seconds} s)`;
+}
+
+export function shownPackages({ packages }: PackageCommand): string {
+  return withoutCredentials(packages.join(', '));
+}
+
+/** The address of a repository or registry may contain them. */
+function withoutCredentials(text: string): string {
+  return text.replace(/(:\/\/)[^/@\s]+@/g, '$1***@');
+}
+
+/** Says which process installs, so that no other gateway of this user installs the same at the same time. */
+interface Mark {
+  names(pid: number): void;
+  done(): void;
+}
+
+/**
+ * Waits until no other process installs the same packages. npm itself has a lock only in its newest versions; with the
+ * others two installs in one folder break it. Another gateway may have left its install running.
+ */
+async function takeMark({ mark: file, isWanted }: InstallOptions): Promise<Mark | null> {
+  if (file === null) return null;
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    while (!(await createFile(file, markOf(process.pid)))) {
+      if (!isWanted()) return null;
+      // Must not keep the gateway alive.
+      if (await isInstalling(file)) await new Promise((resolve) => setTimeout(resolve, LOOK).unref());
+      else await unlink(file).catch(() => {});
+    }
+  } catch {
+    // Nothing can be written there. Then npm's own lock has to do.
+    return null;
+  }
+  return {
+    // At once, because the gateway may be killed before it gets to anything else, and the install goes on.
+    names(pid) {
+      const temporary = `${file}.${pid}.tmp`;
+      writeFileSync(temporary, markOf(pid), { mode: 0o600 });
+      renameSync(temporary, file);
+    },
+    done: () => rmSync(file, { force: true }),
+  };
+}
+
+async function isInstalling(file: string): Promise<boolean> {
+  const mark = await readFile(file, 'utf8').catch(() => '');
+  const { mtimeMs } = await stat(file).catch(() => ({ mtimeMs: 0 }));
+  const pid = Number.parseInt(mark, 10);
+  return Date.now() - mtimeMs < OLDEST_MARK && isAlive(pid) && markOf(pid) === mark;
+}
+
+/** The id of a process, and when it was started if the system says so: ids are used again. */
+function markOf(pid: number): string {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return `${pid} ${stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]}`;
+  } catch {
+    return String(pid);
+  }
+}
