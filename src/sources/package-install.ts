@@ -27,6 +27,7 @@ import { isAlive } from '../base/lock.ts';
 import { toObject } from '../base/objects.ts';
 import { ownFile } from '../base/own-files.ts';
 import { counted } from '../base/text.ts';
+import { findExecutable } from './executable.ts';
 import type { PackageCommand } from './package-command.ts';
 
 /** What the runner would start. */
@@ -116,9 +117,7 @@ function run(
   const output = openUnnamed();
   const child = spawn(file, args, {
     cwd,
-    env: isNpx
-      ? { npm_config_loglevel: 'http', ...env, ...report, npm_config_script_shell: ownFile('bin/npx-shell.sh') }
-      : env,
+    env: isNpx ? { npm_config_loglevel: 'http', ...env, ...report, npm_config_script_shell: npmShell() } : env,
     stdio: ['ignore', output.stdout, output.stderr],
     detached: true,
   });
@@ -144,6 +143,16 @@ function run(
   });
   const downloads = () => (isOver ? 0 : (readEnd(output.stderr).match(DOWNLOADED[runner])?.length ?? 0));
   return { ended, downloads };
+}
+
+/** What npm runs instead of a shell. */
+function npmShell(): string {
+  return ownFile('bin/npx-shell.sh');
+}
+
+/** Whether npm can be asked. It cannot if our files are in an archive, or on a disk from which nothing may be run. */
+export function hasNpmShell(): boolean {
+  return findExecutable(npmShell(), '/').code === undefined;
 }
 
 /** Two files without names: they are gone with the last process that has them open, however it ends. */

@@ -23,6 +23,7 @@ import { looksSecret, urlSecrets } from '../secrets/secret-values.ts';
 import { findExecutable } from './executable.ts';
 import { type PackageCommand, packageCommandOf } from './package-command.ts';
 import {
+  hasNpmShell,
   type InstallEnd,
   installText,
   type PackageReport,
@@ -215,7 +216,7 @@ function knownRunner({ runner, file }: PackageCommand, { cwd, env }: StdioLaunch
   if (found.code !== undefined) return null;
   try {
     const real = realpathSync(found.path);
-    return (runner === 'npx' ? isNpm(real) : !isScript(real)) ? found.path : null;
+    return (runner === 'npx' ? isNpm(real) && hasNpmShell() : !isScript(real)) ? found.path : null;
   } catch {
     return null;
   }
