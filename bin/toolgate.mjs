@@ -7,7 +7,10 @@ import * as nodeModule from 'node:module';
 nodeModule.enableCompileCache?.();
 
 const main = new URL('../dist/cli/main.js', import.meta.url);
+// Only a checkout has this file. An installed package has no sources that could be newer.
+const staleness = new URL('../scripts/stale-build.mjs', import.meta.url);
 if (existsSync(main)) {
+  if (existsSync(staleness)) (await import(staleness.href)).warnIfStale();
   // Exporters of OpenTelemetry print on the console, and stdout belongs to the protocol or the result of a command.
   Object.assign(console, new Console({ stdout: process.stderr, stderr: process.stderr }));
   const { run } = await import(main.href);

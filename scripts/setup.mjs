@@ -227,10 +227,13 @@ function readPackages(file) {
   return text === undefined ? undefined : JSON.parse(text).packages;
 }
 
+/** The folders that the build reads. */
+export const SOURCES = ['src', 'host'];
+
 /** A hash of everything that the build reads. Of contents and not of times, so that checkouts and deleted files count. */
-function sourceHash() {
+export function sourceHash() {
   const hash = createHash('sha256');
-  const sources = ['src', 'host'].flatMap((folder) =>
+  const sources = SOURCES.flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true })
       .filter((path) => /\.(ts|html|css)$/.test(path) && !path.endsWith('.test.ts'))
       .map((path) => join(folder, path)),

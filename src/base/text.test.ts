@@ -30,6 +30,7 @@ describe('similarNames', () => {
     ['read_file', 'fs_read_file'],
     ['status', 'git_status'],
     ['my_fs_write_file', 'fs_write_file'],
+    ['gti_status', 'git_status'],
   ])('recognizes %s as %s', (slip, meant) => {
     expect(similarNames(slip, names)[0]).toBe(meant);
   });
@@ -37,6 +38,8 @@ describe('similarNames', () => {
   it('returns nothing if no name is close', () => {
     expect(similarNames('weather_tomorrow', names)).toEqual([]);
     expect(similarNames('', names)).toEqual([]);
+    expect(similarNames('init', ['wait', 'list'])).toEqual([]);
+    expect(similarNames('man', ['plan', 'call'])).toEqual([]);
     expect(similarNames('git_status', [])).toEqual([]);
   });
 

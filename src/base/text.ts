@@ -24,7 +24,8 @@ export function similarNames(name: string, candidates: Iterable<string>, limit =
     // A part of the name is a common mistake too: `read_file` for `fs_read_file`.
     const within = wanted.length >= 3 && (other.includes(wanted) || (other.length >= 3 && wanted.includes(other)));
     const apart = Math.abs(other.length - wanted.length);
-    const most = Math.max(2, Math.floor(Math.max(wanted.length, other.length) * 0.4));
+    // Of a short word, two wrong letters leave nothing that is alike.
+    const most = Math.max(1, Math.floor(Math.max(wanted.length, other.length) * 0.4));
     if (!within && apart > most) continue;
     const distance = within ? apart / 8 : editDistance(wanted, other);
     if (within || distance <= most) scored.push({ candidate, distance });
@@ -33,14 +34,19 @@ export function similarNames(name: string, candidates: Iterable<string>, limit =
   return scored.slice(0, limit).map((one) => one.candidate);
 }
 
+/** How many letters were left out, added, replaced, or swapped with the next one. */
 function editDistance(a: string, b: string): number {
+  let before: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {
     const current = [i];
     for (let j = 1; j <= b.length; j++) {
       const cost = a.charCodeAt(i - 1) === b.charCodeAt(j - 1) ? 0 : 1;
-      current.push(Math.min(previous[j]! + 1, current[j - 1]! + 1, previous[j - 1]! + cost));
+      const plain = Math.min(previous[j]! + 1, current[j - 1]! + 1, previous[j - 1]! + cost);
+      const swaps = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      current.push(swaps ? Math.min(plain, before[j - 2]! + 1) : plain);
     }
+    before = previous;
     previous = current;
   }
   return previous[b.length]!;

@@ -1,14 +1,16 @@
-/** The commands: what `--help` says about them, the options they take, and the code that runs them. */
+/** The commands: what `--help` says about them (`help.ts` prints it), the options they take, and the code that runs them. */
 import { parseArgs } from 'node:util';
 import { GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/text.ts';
 import { type OptionName, type Options, optionSpec, type RunCommand } from './options.ts';
 import { print } from './terminal.ts';
 
-interface Command {
+export interface Command {
   readonly usage: string;
   readonly summary: string;
+  /** Paragraphs. */
   readonly details?: readonly string[];
+  readonly examples?: readonly string[];
   readonly options: readonly OptionName[];
   /** Texts for options that mean something else here. */
   readonly texts?: Partial<Readonly<Record<OptionName, string>>>;
@@ -19,7 +21,8 @@ interface Command {
 export const commands = {
   stdio: {
     usage: 'toolgate [stdio]',
-    summary: 'serve MCP on standard input and output, with the configuration found in this folder',
+    summary: 'serve MCP on standard input and output, with the configuration found in this folder; the default',
+    examples: ['toolgate --config ~/tools.toml', 'claude mcp add toolgate -- toolgate --config ~/tools.toml'],
     options: ['agent', 'task', 'equip-toolset', 'config', 'log-level'],
     load: async () => (await import('./serve.ts')).stdio,
   },
@@ -31,6 +34,7 @@ export const commands = {
       'Set BEARER_TOKEN to require a token, or give each agent its own: toolgate agents add NAME.',
       'OTEL_EXPORTER_OTLP_ENDPOINT sends traces and metrics to a collector, if OpenTelemetry is installed.',
     ],
+    examples: ['toolgate serve --port 9000', 'BEARER_TOKEN=$(openssl rand -hex 32) toolgate serve --host 0.0.0.0'],
     options: ['host', 'port', 'task', 'equip-toolset', 'config', 'log-level'],
     load: async () => (await import('./serve.ts')).serve,
   },
@@ -41,12 +45,14 @@ export const commands = {
       "The agent's token comes from TOOLGATE_TOKEN, or from the file named by TOOLGATE_TOKEN_FILE.",
       'It survives restarts of the gateway: requests wait, and the client is told to reload its lists.',
     ],
+    examples: ['TOOLGATE_TOKEN=… toolgate connect https://tools.example.com/mcp'],
     options: ['header', 'timeout'],
     load: async () => (await import('./connect.ts')).connect,
   },
   wait: {
     usage: 'toolgate wait URL',
     summary: 'wait until a gateway is ready; exit 0 when it is, 1 when it takes too long',
+    examples: ['toolgate wait http://gateway:8808 --timeout 2m'],
     options: ['timeout'],
     load: async () => (await import('./connect.ts')).wait,
   },
@@ -56,6 +62,7 @@ export const commands = {
     details: [
       '--stats asks a running toolgate serve (with BEARER_TOKEN if it is set) for calls, errors and durations, also by agent.',
     ],
+    examples: ['toolgate list', 'toolgate list servers --json'],
     options: ['agent', 'json', 'stats', 'url', 'config', 'log-level'],
     load: async () => (await import('./list.ts')).list,
   },
@@ -66,6 +73,7 @@ export const commands = {
       'Name tools as server.tool, by their exposed names, or by patterns such as "git.*". toolgate toolset is the same.',
       'import reads the toolsets saved by hypertool-mcp, from the file you name or from its usual location.',
     ],
+    examples: ['toolgate toolsets create review git.git_diff "files.read_*"', 'toolgate toolsets equip review'],
     options: ['description', 'add', 'remove', 'user', 'yes', 'json', 'config', 'log-level'],
     load: async () => (await import('./toolsets.ts')).toolsets,
   },
@@ -77,6 +85,7 @@ export const commands = {
       'sync installs the dependencies of their tools. delete removes the folder and everything in it.',
       'toolgate namespace is the same.',
     ],
+    examples: ['toolgate namespaces create weather --language python'],
     options: ['language', 'description', 'yes', 'json', 'config'],
     load: async () => (await import('./namespaces.ts')).namespaces,
   },
@@ -87,6 +96,7 @@ export const commands = {
       'add and rotate print the new token and nothing else; it is not stored. A running gateway notices every change.',
       'Agents and their tokens can also be written in the configuration, under [agents.NAME].',
     ],
+    examples: ['toolgate agents add ci --expires 30d'],
     options: ['expires', 'grace', 'description', 'json', 'config'],
     load: async () => (await import('./agents.ts')).agents,
   },
@@ -105,10 +115,11 @@ export const commands = {
     usage: 'toolgate secrets [list|set|edit|remove|check|keygen|rotate] [NAME]',
     summary: 'manage keys and tokens that only the servers get to see',
     details: [
-      'set asks for the value without showing it; edit opens all values in $EDITOR. They are encrypted with the key in',
-      'SECRETS_KEY, SECRETS_KEY_FILE or secrets.key_file; keygen makes one. A running gateway notices every change.',
+      'set asks for the value without showing it; edit opens all values in $EDITOR. A running gateway notices every change.',
+      'They are encrypted with the key in SECRETS_KEY, SECRETS_KEY_FILE or secrets.key_file; keygen makes one.',
       "Write ${secret:NAME} in a server's configuration; folders of tools find secrets in their environment.",
     ],
+    examples: ['toolgate secrets keygen --out ~/.toolgate.key', 'toolgate secrets set GITHUB_TOKEN'],
     options: ['namespace', 'scope', 'key', 'stdin', 'yes', 'out', 'new-key-file', 'json', 'config'],
     load: async () => (await import('./secrets.ts')).secrets,
   },
@@ -117,6 +128,10 @@ export const commands = {
     summary: 'call one tool and print its result',
     details: [
       'Values are read by the types that the tool declares. Give one JSON object instead of key=value if you like.',
+    ],
+    examples: [
+      'toolgate call memory_search_nodes query=tea',
+      'toolgate call files_read_file \'{"path": "README.md"}\'',
     ],
     options: ['agent', 'json', 'config', 'log-level'],
     load: async () => (await import('./call.ts')).call,
@@ -135,6 +150,7 @@ export const commands = {
     usage: 'toolgate explain NAME --agent NAME',
     summary: 'explain rule by rule why an agent may use something or not; exit 0 allowed, 1 denied',
     details: ['NAME is a tool, resource, template or prompt, by any of its names.'],
+    examples: ['toolgate explain files_write_file --agent ci'],
     options: ['agent', 'json', 'config', 'log-level'],
     load: async () => (await import('./explain.ts')).explain,
   },
@@ -145,6 +161,7 @@ export const commands = {
       'It has the servers and the tools that the task needs, each with its reason.',
       '--json prints the plan itself: the tools, and the reasons for each.',
     ],
+    examples: ['toolgate plan --service shop --type api --description "Add an endpoint"'],
     options: [
       'service',
       'type',
@@ -172,6 +189,7 @@ export const commands = {
     details: [
       'tail shows the last lines, query the ones that match, usage adds them up by agent and tool, verify finds altered lines.',
     ],
+    examples: ['toolgate audit tail --follow', 'toolgate audit query --agent ci --since 24h'],
     options: ['agent', 'server', 'tool', 'status', 'kind', 'since', 'until', 'limit', 'follow', 'json', 'config'],
     texts: { agent: 'only calls by this agent' },
     load: async () => (await import('./audit.ts')).audit,
@@ -179,6 +197,7 @@ export const commands = {
   doctor: {
     usage: 'toolgate doctor',
     summary: 'check the configuration and every server; exit 0 healthy, 1 warnings, 2 broken',
+    examples: ['toolgate doctor --config ~/tools.toml'],
     options: ['json', 'config', 'log-level'],
     load: async () => (await import('./doctor.ts')).doctor,
   },
@@ -244,35 +263,4 @@ function optionError(error: unknown, command: CommandName, allowed: readonly str
   if (code !== 'ERR_PARSE_ARGS_UNKNOWN_OPTION') return `${message}. ${see}`;
   const option = /'(-[^']*)'/.exec(message)?.[1] ?? '';
   return `toolgate ${command} has no option ${option}.${didYouMean(option.replace(/^-+/, ''), allowed)} ${see}`;
-}
-
-export function helpText(): string {
-  const rows = Object.values(commands).map(({ usage, summary }) => [usage, summary] as const);
-  const width = Math.max(...rows.map(([usage]) => usage.length));
-  return [
-    'Toolgate: one gateway for all the MCP tools an agent uses.',
-    '',
-    ...rows.map(([usage, summary]) => `  ${usage.padEnd(width)}  ${summary}`),
-    '',
-    'Every command takes --help. The configuration is --config PATH, $TOOLGATE_CONFIG, or the first of',
-    'tools.toml, toolgate.toml, toolgate.yaml, toolgate.yml, toolgate.json, .mcp.json in this folder.',
-  ].join('\n');
-}
-
-export function commandHelp(name: CommandName): string {
-  const command: Command = commands[name];
-  const rows = [...command.options, 'help' as const].map((option) => {
-    const { short, value, text } = optionSpec(option);
-    const names = short === undefined ? `--${option}` : `--${option}, -${short}`;
-    return [`${names}${value === undefined ? '' : ` ${value}`}`, command.texts?.[option] ?? text] as const;
-  });
-  const width = Math.max(...rows.map(([option]) => option.length));
-  return [
-    `${command.usage}`,
-    '',
-    `${command.summary[0]!.toUpperCase()}${command.summary.slice(1)}.`,
-    ...(command.details ?? []),
-    '',
-    ...rows.map(([option, text]) => `  ${option.padEnd(width)}  ${text}`),
-  ].join('\n');
 }

@@ -4,7 +4,8 @@ import { VERSION } from '../base/version.ts';
 import { createRedactor } from '../secrets/redact.ts';
 import { environmentSecrets } from '../secrets/secret-values.ts';
 import type { CommandIo } from './command-io.ts';
-import { commandHelp, commands, helpText, parseCommandLine } from './commands.ts';
+import { commands, parseCommandLine } from './commands.ts';
+import { commandHelp, helpText } from './help.ts';
 import { paint, plain, print } from './terminal.ts';
 
 /** Returns the exit code. */

@@ -15,6 +15,7 @@ import { paint, plain, print, table, untilSignal, warn } from './terminal.ts';
 
 export async function stdio(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const gateway = await startGateway(options, io, 'warn');
+  if (io.stdin.isTTY === true) io.stderr.write(terminalText(gateway.config.file));
   const stop = untilSignal(io);
   const telemetry = await startTelemetry(gateway, io);
   const following = follow(gateway, options, io);
@@ -27,6 +28,24 @@ export async function stdio(_: readonly string[], options: Options, io: CommandI
   // A client that holds our input open must not keep us alive.
   io.stdin.destroy();
   return 0;
+}
+
+/** For people who start it by hand: without a client, nothing would happen. */
+function terminalText(file: string | null): string {
+  const config = file === null ? '' : ` --config ${/^[\w./-]+$/.test(file) ? file : JSON.stringify(file)}`;
+  return `Toolgate speaks MCP on standard input and output. It waits for a client now.
+Clients start it themselves. For Claude Code:
+
+  claude mcp add toolgate -- toolgate${config}
+
+Other commands:
+
+  toolgate serve    serve MCP over HTTP
+  toolgate doctor   check the configuration and every server
+  toolgate --help   all commands
+
+Ctrl-C ends it.
+`;
 }
 
 export async function serve(_: readonly string[], options: Options, io: CommandIo): Promise<number> {

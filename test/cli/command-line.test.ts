@@ -1,10 +1,12 @@
 /** Help, and the errors for an invalid command line. */
 import { describe, expect, it } from 'vitest';
-import { commands } from '../../src/cli/commands.ts';
+import { type Command, commands, parseCommandLine } from '../../src/cli/commands.ts';
+import { commandHelp, helpText } from '../../src/cli/help.ts';
 import { VERSION } from '../../src/index.ts';
 import { runCli } from '../support/cli.ts';
 
-const literal = (text: string) => text.replace(/[^\w ]/g, '\\$&');
+/** Without line breaks and alignment. */
+const unwrapped = (text: string) => text.replace(/\s+/g, ' ');
 const names = Object.keys(commands) as (keyof typeof commands)[];
 
 describe('toolgate help', () => {
@@ -13,10 +15,11 @@ describe('toolgate help', () => {
     async (flag) => {
       const { code, stdout, stderr } = await runCli([flag]);
       expect([code, stderr]).toEqual([0, '']);
-      for (const { usage, summary } of Object.values(commands)) {
-        expect(stdout).toMatch(new RegExp(`^  ${literal(usage)} +${literal(summary)}$`, 'm'));
-      }
-      expect(stdout).toContain('tools.toml, toolgate.toml, toolgate.yaml, toolgate.yml, toolgate.json, .mcp.json');
+      for (const [name, { summary }] of Object.entries(commands))
+        expect(unwrapped(stdout)).toContain(` ${name} ${summary} `);
+      expect(unwrapped(stdout)).toContain(
+        'tools.toml, toolgate.toml, toolgate.yaml, toolgate.yml, toolgate.json, .mcp.json',
+      );
     },
   );
 
@@ -24,9 +27,26 @@ describe('toolgate help', () => {
     for (const flag of ['--help', '-h']) {
       const { code, stdout, stderr } = await runCli([name, flag], flag === '--help' ? { process: true } : {});
       expect([code, stderr]).toEqual([0, '']);
-      expect(stdout).toContain(commands[name].usage);
+      expect(unwrapped(stdout)).toContain(commands[name].usage);
       for (const option of [...commands[name].options, 'help'])
         expect(stdout).toMatch(new RegExp(`^  --${option}\\b`, 'm'));
+    }
+  });
+
+  it.each(['toolgate', ...names])('%s --help fits into 80 columns', (name) => {
+    const text = name === 'toolgate' ? helpText() : commandHelp(name as keyof typeof commands);
+    expect(text.split('\n').filter((line) => line.length > 80 || line !== line.trimEnd())).toEqual([]);
+  });
+
+  it('shows examples that are valid command lines', () => {
+    const examples = Object.entries<Command>(commands).flatMap(([name, command]) =>
+      (command.examples ?? []).map((example) => [name, example] as const),
+    );
+    expect(examples.length).toBeGreaterThan(12);
+    for (const [name, example] of examples) {
+      // What comes before is set in the environment, or is the command of a client.
+      const [, ...args] = example.slice(example.search(/toolgate(?! --)/)).match(/'[^']*'|"[^"]*"|\S+/g) ?? [];
+      expect(parseCommandLine(args).command, example).toBe(name);
     }
   });
 
@@ -40,7 +60,9 @@ describe('an invalid command line', () => {
   it.each([
     [['lst'], 'There is no command "lst". Did you mean "list"? See toolgate --help.'],
     [['docter'], 'Did you mean "doctor"?'],
+    [['sevre'], 'Did you mean "serve"?'],
     [['zebra'], 'There is no command "zebra". See toolgate --help.'],
+    [['man'], 'There is no command "man". See toolgate --help.'],
     [['toString'], 'There is no command "toString".'],
     [['constructor', '--help'], 'There is no command "constructor".'],
     [['list', '--jsn'], 'toolgate list has no option --jsn. Did you mean "json"? See toolgate list --help.'],
