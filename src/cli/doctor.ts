@@ -41,6 +41,13 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
     const findings: Diagnosis[] = [
       { level: 'ok', about: 'configuration', message: config.file ?? '' },
       ...config.notices.map((message): Diagnosis => ({ level: 'warning', about: 'configuration', message })),
+      ...config.broken.map(
+        ({ section, key, problem }): Diagnosis => ({
+          level: 'broken',
+          about: section === 'servers' ? key : `toolset ${key}`,
+          message: `left out, because its entry has a mistake: ${problem}`,
+        }),
+      ),
       ...(await identityFindings(config)),
       ...(await secretFindings(config)),
       ...argumentFindings(config),
@@ -131,8 +138,9 @@ function argumentFindings({ servers }: Config): Diagnosis[] {
 }
 
 function serverFindings(gateway: Gateway): Diagnosis[] {
-  const statuses = gateway.statuses();
-  if (statuses.length === 0) return [{ level: 'warning', about: 'servers', message: 'No servers are configured.' }];
+  const statuses = gateway.statuses().filter(({ state }) => state !== 'broken');
+  if (statuses.length === 0 && gateway.config.broken.length === 0)
+    return [{ level: 'warning', about: 'servers', message: 'No servers are configured.' }];
   return statuses.map(({ key, present, state, detail, revision, required, stderr }): Diagnosis => {
     if (!present) {
       const lastLines = stderr.trimEnd().split('\n').slice(-20).join('\n');

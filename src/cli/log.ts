@@ -27,7 +27,7 @@ interface LogLine {
 }
 
 /** The server states that need attention. */
-const WARNED: readonly string[] = ['down', 'crash_loop', 'locked'];
+const WARNED: readonly string[] = ['down', 'crash_loop', 'locked', 'broken'];
 
 const marks = { debug: 'dim', info: 'cyan', warn: 'yellow', error: 'red' } as const;
 

@@ -141,6 +141,7 @@ it('has every default filled in', () => {
     tasks: { rules: expect.any(Function), files: [] },
     macros: [],
     notices: ['first'],
+    broken: [],
   });
 });
 

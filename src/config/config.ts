@@ -6,11 +6,12 @@ import { dirname, resolve } from 'node:path';
 import { ALL_REVISIONS } from '../protocol/revisions.ts';
 import { type AgentConfig, resolveAgents, tokenVariables } from './agents.ts';
 import { type AuditConfig, resolveAudit } from './audit.ts';
+import { type BadEntry, type BrokenDraft, type BrokenEntry, brokenEntry } from './broken.ts';
 import { createContext, splitList } from './context.ts';
 import type { EnvVars } from './expand.ts';
 import { resolveFolders } from './folders.ts';
 import { type HttpConfig, resolveHttp } from './http.ts';
-import { type ConfigDocument, InvalidConfig } from './issues.ts';
+import { type ConfigDocument, InvalidConfig, type LineOf } from './issues.ts';
 import { secretValues } from './launch-secrets.ts';
 import type { LimitsConfig } from './limits.ts';
 import { type MacroConfig, resolveMacros } from './macros.ts';
@@ -68,6 +69,8 @@ export interface Config {
   readonly written: () => RawConfig;
   /** What the operator should know, such as keys and files that were ignored. */
   readonly notices: readonly string[];
+  /** The servers and toolsets that were left out because of mistakes in their entries. */
+  readonly broken: readonly BrokenEntry[];
 }
 
 /** Where a configuration came from, and what follows from that. */
@@ -77,7 +80,7 @@ export interface ConfigSource {
   readonly file: string | null;
   readonly cwd: string;
   readonly env: EnvVars;
-  /** Whether a server that cannot be resolved is left out with a notice; else it fails the whole configuration. */
+  /** Whether an entry that cannot be resolved is left out and reported; else it fails the whole configuration. */
   readonly lenient: boolean;
   readonly defaultControls: Config['controls'];
   readonly defaultNames: Config['names'];
@@ -85,10 +88,23 @@ export interface ConfigSource {
   /** The settings as they are written. */
   readonly written?: Readonly<Record<string, unknown>>;
   readonly notices: readonly string[];
+  /** The lines of the file, for reports about broken entries; absent if there are none. */
+  readonly lineOf?: LineOf;
+  readonly redact?: (text: string) => string;
+  /** Whether a file whose servers are all broken is refused, because there is nothing else to serve. */
+  readonly needsServers?: (dataDir: string) => boolean;
 }
 
-/** Resolves every section. Reads nothing but its arguments. */
-export function resolveConfig(settings: Settings, entries: readonly ServerEntry[], source: ConfigSource): Config {
+/**
+ * Resolves every section. Reads nothing but its arguments. `bad` are the entries that the schema refused, apart from
+ * those of servers.
+ */
+export function resolveConfig(
+  settings: Settings,
+  entries: readonly (ServerEntry | BadEntry)[],
+  source: ConfigSource,
+  bad: readonly BrokenDraft[] = [],
+): Config {
   const { document, file, cwd, env, lenient } = source;
   const context = createContext({ env, cwd, folder: file === null ? cwd : dirname(file) });
   const folders = resolveFolders(settings.folders, settings.startTimeout, context);
@@ -111,9 +127,11 @@ export function resolveConfig(settings: Settings, entries: readonly ServerEntry[
   const http = resolveHttp(settings.http, context);
   const managerToken = http.manager.token();
   const secrets = secretValues(
-    entries.map(({ server }) => server),
+    entries.flatMap((entry) => ('server' in entry ? entry.server : [])),
     env,
   );
+  const broken = [...resolved.broken, ...bad];
+  const { lineOf = () => undefined, redact = (text: string) => text } = source;
   const config: Config = {
     file,
     servers: resolved.servers,
@@ -141,8 +159,11 @@ export function resolveConfig(settings: Settings, entries: readonly ServerEntry[
     secrets: () => (managerToken === null ? secrets : [...secrets, managerToken]),
     written: () => ({ settings: source.written ?? {}, servers: resolved.written }),
     notices: [...source.notices, ...resolved.notices],
+    broken: broken.map((one) => brokenEntry(one, document, lineOf, redact)),
   };
-  if (context.issues.length > 0) throw new InvalidConfig(document, context.issues);
+  const isEmpty = resolved.servers.length + resolved.folders.length === 0 && resolved.broken.length > 0;
+  if (context.issues.length > 0 || (isEmpty && source.needsServers?.(dataDir) === true))
+    throw new InvalidConfig(document, [...context.issues, ...broken.flatMap(({ issues }) => issues)]);
   return deepFreeze(config);
 }
 

@@ -1,9 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { isForeign, readForeign } from './foreign.ts';
+import { issueText } from './issues.ts';
 
 function read(servers: Record<string, unknown>) {
   const { entries, notices } = readForeign({ mcpServers: servers }, '.mcp.json');
-  return { servers: entries.map((entry) => entry.server), notices };
+  return {
+    servers: entries.flatMap((entry) => ('server' in entry ? entry.server : [])),
+    wrong: entries.flatMap((entry) => ('issues' in entry ? entry.issues.map(issueText) : [])),
+    notices,
+  };
 }
 
 it.each([
@@ -116,41 +121,41 @@ describe('a server of another program', () => {
     expect(notices).toEqual(['.mcp.json: mcpServers["my server/1"]: its namespace is "my_server_1".']);
   });
 
-  it.each<[what: string, entry: unknown, reason: string]>([
-    ['no map', 'x', 'it is not a map.'],
+  it.each<[what: string, entry: unknown, ...reasons: string[]]>([
+    ['no map', 'x', ': it is not a map.'],
     [
       'neither command nor url',
       {},
-      'needs "command" (a program to start), "url" (an address to connect to) or "folder" (a folder of tool files).',
+      ': needs "command" (a program to start), "url" (an address to connect to) or "folder" (a folder of tool files).',
     ],
-    ['an unknown type', { type: 'dxt', path: 'x' }, 'its "type" is not "stdio", "http", "streamable-http" or "sse".'],
+    ['an unknown type', { type: 'dxt', path: 'x' }, ': its "type" is not "stdio", "http", "streamable-http" or "sse".'],
     [
       'a type that does not fit',
       { type: 'http', command: 'x' },
-      'transport: "http" needs "url". Use "stdio" or leave it out.',
+      '.transport: "http" needs "url". Use "stdio" or leave it out.',
     ],
     [
       'wrong types',
       { command: 1, args: 'x' },
-      'command: expected a string (arguments go in "args"), found 1. args: expected a list of strings, found a string.',
+      '.command: expected a string (arguments go in "args"), found 1.',
+      '.args: expected a list of strings, found a string.',
     ],
-    ['a wrong variable', { command: 'x', env: { A: [] } }, 'env.A: expected a string, found a list.'],
+    ['a wrong variable', { command: 'x', env: { A: [] } }, '.env.A: expected a string, found a list.'],
     [
       'a forbidden key',
       JSON.parse('{"command":"x","env":{"__proto__":"y"}}'),
-      'git.env.__proto__: this key is not allowed. Rename it.',
+      '.env.__proto__: this key is not allowed. Rename it.',
     ],
-  ])('is left out with a notice: %s', (_, entry, reason) => {
-    const { servers, notices } = read({ git: entry, other: { command: 'x' } });
+  ])('is set apart with what is wrong: %s', (_, entry, ...reasons) => {
+    const { servers, wrong, notices } = read({ git: entry, other: { command: 'x' } });
     expect(servers).toMatchObject([{ namespace: 'other' }]);
-    expect(notices).toEqual([`.mcp.json: mcpServers.git: left out: ${reason}`]);
+    expect(wrong).toEqual(reasons.map((reason) => `mcpServers.git${reason}`));
+    expect(notices).toEqual([]);
   });
 
-  it('is left out if its name reaches into prototypes', () => {
-    const { servers, notices } = read(JSON.parse('{"__proto__":{"command":"x"}}'));
+  it('is set apart if its name reaches into prototypes', () => {
+    const { servers, wrong } = read(JSON.parse('{"__proto__":{"command":"x"}}'));
     expect(servers).toEqual([]);
-    expect(notices).toEqual([
-      '.mcp.json: mcpServers.__proto__: left out: __proto__: this key is not allowed. Rename it.',
-    ]);
+    expect(wrong).toEqual(['mcpServers.__proto__: this key is not allowed. Rename it.']);
   });
 });

@@ -6,6 +6,7 @@
 
 import { basename } from 'node:path';
 import { isObject, toObject } from '../base/objects.ts';
+import type { BadEntry } from './broken.ts';
 import { forbiddenKeys, type Issue, issueText, type Path, schemaIssues } from './issues.ts';
 import { policyShape } from './policy.ts';
 import { type Settings, settingsSchema, settingsShape } from './schema.ts';
@@ -16,7 +17,7 @@ export interface ForeignConfig {
   readonly settings: Settings;
   /** The settings as they are written. */
   readonly written: Readonly<Record<string, unknown>>;
-  readonly entries: readonly ServerEntry[];
+  readonly entries: readonly (ServerEntry | BadEntry)[];
   readonly notices: readonly string[];
   /** Mistakes that must not be ignored. */
   readonly issues: readonly Issue[];
@@ -41,7 +42,7 @@ export function isPolicyFile(file: string, root: unknown): boolean {
 /** Reads the root map of a foreign file; `name` is the file's name in notices. */
 export function readForeign(root: Record<string, unknown>, name: string): ForeignConfig {
   const notices: string[] = [];
-  const entries: ServerEntry[] = [];
+  const entries: (ServerEntry | BadEntry)[] = [];
   const settings: Record<string, unknown> = {};
   const issues: Issue[] = [];
   const notice = (path: Path, message: string) => notices.push(`${name}: ${issueText({ path, message })}`);
@@ -52,7 +53,10 @@ export function readForeign(root: Record<string, unknown>, name: string): Foreig
         for (const [name, entry] of Object.entries(value)) {
           const path = [key, name];
           const server = readServer(name, entry, (message) => notice(path, message));
-          if (server) entries.push({ path, name, ...server, isShellLine: false });
+          if (Array.isArray(server)) {
+            const issues = server.map((issue) => ({ ...issue, path: [...path, ...issue.path] }));
+            entries.push({ path, name, written: entry, issues });
+          } else entries.push({ path, name, ...server, isShellLine: false });
         }
       } else notice([key], 'left out: it is not a map of servers');
     } else if (!Object.hasOwn(settingsShape, key)) {
@@ -104,14 +108,11 @@ interface ForeignServer {
   readonly written: Readonly<Record<string, unknown>>;
 }
 
-/** The server in `entry`; null if the entry is invalid, with a notice that says why. */
-function readServer(name: string, entry: unknown, notice: (message: string) => void): ForeignServer | null {
-  const leaveOut = (reason: string) => {
-    notice(`left out: ${reason}`);
-    return null;
-  };
+/** The server in `entry`, or what is wrong with it. */
+function readServer(name: string, entry: unknown, notice: (message: string) => void): ForeignServer | Issue[] {
+  const leaveOut = (message: string) => [{ path: [], message }];
   const [forbidden] = forbiddenKeys({ [name]: entry });
-  if (forbidden) return leaveOut(issueText(forbidden));
+  if (forbidden) return [{ ...forbidden, path: forbidden.path.slice(1) }];
   if (!isObject(entry)) return leaveOut('it is not a map');
   const { type, disabled, transport: named, ...rest } = entry;
   const transport = readTransport(type ?? named);
@@ -135,7 +136,7 @@ function readServer(name: string, entry: unknown, notice: (message: string) => v
   }
   if (typeof disabled === 'boolean') draft.enabled = !disabled;
   const { data: server, error } = serverSchema.safeParse(draft);
-  if (error) return leaveOut(schemaIssues(serverSchema, error, draft).map(issueText).join(' '));
+  if (error) return schemaIssues(serverSchema, error, draft);
   if (server.namespace !== name && !('namespace' in rest)) notice(`its namespace is "${server.namespace}"`);
   return { server, written: draft };
 }

@@ -30,14 +30,18 @@ export class InvalidConfig extends GatewayError {
   readonly issues: readonly Issue[];
 
   constructor(document: ConfigDocument, issues: readonly Issue[], lineOf: LineOf = () => undefined) {
-    const texts = issues
-      .map((issue) => ({ line: lineOf(issue.path) ?? 0, text: issueText(issue) }))
-      .sort((a, b) => a.line - b.line)
-      .map(({ line, text }) => `${document.name}${line > 0 ? `:${line}` : ''}: ${text}`);
-    super('config_invalid', texts.join('\n'));
+    super('config_invalid', issueTexts(document, issues, lineOf).join('\n'));
     this.document = document;
     this.issues = issues;
   }
+}
+
+/** `tools.toml:7: servers[1].comand: unknown key.`, in the order of the document. */
+export function issueTexts(document: ConfigDocument, issues: readonly Issue[], lineOf: LineOf): string[] {
+  return issues
+    .map((issue) => ({ line: lineOf(issue.path) ?? 0, text: issueText(issue) }))
+    .sort((a, b) => a.line - b.line)
+    .map(({ line, text }) => `${document.name}${line > 0 ? `:${line}` : ''}: ${text}`);
 }
 
 /** `servers[1].comand: unknown key.` */

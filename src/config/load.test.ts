@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { asOtherUser } from '../../test/support/other-user.ts';
 import { runs } from '../../test/support/wide.ts';
 import { GatewayError } from '../base/errors.ts';
+import type { Config } from './config.ts';
 import { configFromValue, findConfig, loadConfig } from './load.ts';
 
 let cwd: string;
@@ -268,6 +269,78 @@ it('joins names in its own files, and uses flat names in files of other programs
   expect(await read('.mcp.json', { mcpServers: {}, names: 'join', name_limit: 16 })).toEqual(['join', 16]);
 });
 
+describe('one bad entry', () => {
+  const problems = ({ broken }: Config) => broken.map(({ key, problem }) => [key, problem]);
+  const keys = ({ servers }: Config) => servers.map(({ key }) => key);
+
+  it('is left out with its line, and the rest is read, in TOML', async () => {
+    await write(
+      'tools.toml',
+      `[[servers]]
+namespace = "first"
+command = "x"
+
+[[servers]]
+namespace = "same"
+comand = "y"
+
+[[servers]]
+namespace = "same"
+command = "z"
+
+[[servers]]
+url = "http://localhost:1"
+headers = { A = "\${TOKEN}" }
+
+[[servers]]
+command = "last"
+
+[toolsets.wrong]
+tool = []
+
+[toolsets.right]
+tools = ["a"]
+`,
+    );
+    const config = await load();
+    // A broken entry keeps its name, so that policies for it apply to no other server.
+    expect(keys(config)).toEqual(['first', 'server-3', 'server-5']);
+    expect(config.toolsets.map(({ name }) => name)).toEqual(['right']);
+    expect(problems(config)).toEqual([
+      ['same', 'tools.toml:7: servers[1].comand: unknown key. Did you mean "command"?'],
+      [
+        'server-4',
+        'tools.toml:15: servers[3].headers.A: the environment variable TOKEN is not set. Set it, or give a default: ${TOKEN:-default}.',
+      ],
+      [
+        'wrong',
+        `tools.toml:20: toolsets.wrong.tools: expected a list of strings, found nothing.
+tools.toml:21: toolsets.wrong.tool: unknown key. Did you mean "tools"?`,
+      ],
+    ]);
+  });
+
+  it('is left out in YAML and JSON, and of a map too', async () => {
+    await write('x.yaml', 'servers:\n  bad: {command: [a]}\n  "a b": {command: x}\n  good: {command: x}\n');
+    const yaml = await load({}, 'x.yaml');
+    expect(keys(yaml)).toEqual(['good']);
+    expect(problems(yaml).map(([key]) => key)).toEqual(['bad', 'a b']);
+    await write('x.json', '{"mcpServers": {"bad": {"url": 1}, "good": {"command": "x"}}}');
+    const json = await load({}, 'x.json');
+    expect(keys(json)).toEqual(['good']);
+    expect(problems(json)).toEqual([['bad', 'x.json:1: mcpServers.bad.url: expected a string, found 1.']]);
+  });
+
+  it('refuses the file together with a mistake elsewhere, and if nothing else is left to serve', async () => {
+    const servers = '[[servers]]\ncomand = "x"\n[[servers]]\ncommand = "y"\n';
+    for (const other of ['[agents.a]\ntokn = "x"\n', '[http]\nprot = 1\n', '[agent_policies.a]\nallowed = []\n'])
+      expect(await messageFor('tools.toml', servers + other)).toContain('servers[0].comand');
+    expect(await messageFor('tools.toml', '[[servers]]\ncomand = "x"\n')).toContain('servers[0].comand');
+    await mkdir(join(cwd, '.toolgate/tools'), { recursive: true });
+    expect(keys(await load({}, 'tools.toml'))).toEqual([]);
+  });
+});
+
 describe('a file of another program', () => {
   it('is served as far as it is valid, with notices about the rest', async () => {
     await write(
@@ -293,9 +366,17 @@ describe('a file of another program', () => {
     ]);
     expect(config.notices).toEqual([
       '.mcp.json: mcpServers.good: ignored "disabledTools".',
-      '.mcp.json: mcpServers.bad: left out: needs "command" (a program to start), "url" (an address to connect to) or "folder" (a folder of tool files).',
-      '.mcp.json: mcpServers.unset: left out: headers.Authorization: the environment variable TOKEN is not set. Set it, or give a default: ${TOKEN:-default}.',
       '.mcp.json: mcpServers.toolgate: left out: it would start Toolgate itself again.',
+    ]);
+    expect(config.broken.map(({ key, problem }) => [key, problem])).toEqual([
+      [
+        'bad',
+        '.mcp.json:1: mcpServers.bad: needs "command" (a program to start), "url" (an address to connect to) or "folder" (a folder of tool files).',
+      ],
+      [
+        'unset',
+        '.mcp.json:1: mcpServers.unset.headers.Authorization: the environment variable TOKEN is not set. Set it, or give a default: ${TOKEN:-default}.',
+      ],
     ]);
   });
 

@@ -1,15 +1,25 @@
 /** From a folder or a path to the configuration: finds the file, reads it, checks it and resolves it. */
 
 import { existsSync } from 'node:fs';
-import { basename, dirname, isAbsolute, relative, resolve } from 'node:path';
+import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
 import { isObject, toObject } from '../base/objects.ts';
 import { createRedactor } from '../secrets/redact.ts';
 import { environmentSecrets } from '../secrets/secret-values.ts';
+import { type BadEntry, type BrokenDraft, sectionOf, splitIssues, withoutEntries } from './broken.ts';
 import { type Config, type ConfigSource, resolveConfig } from './config.ts';
 import type { EnvVars } from './expand.ts';
 import { isForeign, isPersona, isPolicyFile, readForeign, readPersona } from './foreign.ts';
-import { type ConfigDocument, forbiddenKeys, InvalidConfig, pathText, schemaIssues, valueAt } from './issues.ts';
+import {
+  type ConfigDocument,
+  forbiddenKeys,
+  InvalidConfig,
+  type LineOf,
+  type Path,
+  pathText,
+  schemaIssues,
+  valueAt,
+} from './issues.ts';
 import { type ParsedText, parseConfig, readConfigText, withLines } from './parse.ts';
 import { type ConfigFile, fileSchema } from './schema.ts';
 import { entriesOf, type ServerEntry } from './servers.ts';
@@ -26,6 +36,9 @@ const FILE_NAMES = [
 
 /** Used if the working directory has none, so that a container needs nothing but its volume. */
 const IN_DATA_DIR = 'config.yaml';
+
+/** Where folders of tools are in the data folder. */
+const TOOL_FOLDERS = 'tools';
 
 const EXAMPLE = `[[servers]]
 namespace = "files"
@@ -96,9 +109,13 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     return await withLines(document, () => loadDocument(file, document, notices, options));
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
-    const { redact } = createRedactor(environmentSecrets(options.env));
+    const redact = redactorOf(options);
     throw new GatewayError(error.code, redact(error.message), { cause: error.cause, details: error.details });
   }
+}
+
+function redactorOf({ env }: Pick<LoadOptions, 'env'>): (text: string) => string {
+  return createRedactor(environmentSecrets(env)).redact;
 }
 
 async function readDocument(file: string, cwd: string): Promise<ParsedText> {
@@ -113,34 +130,61 @@ async function loadDocument(
   { cwd, env }: LoadOptions,
 ): Promise<Config> {
   const { value, name } = document;
+  const redact = redactorOf({ env });
   const isPolicy = isPolicyFile(file, value);
   if (isPolicy || isForeign(file)) {
     if (!isObject(value))
       throw new InvalidConfig(document, [{ path: [], message: 'expected a map with "mcpServers"' }]);
     const foreign = readForeign(value, name);
     if (foreign.issues.length > 0) throw new InvalidConfig(document, foreign.issues);
-    return resolveConfig(foreign.settings, foreign.entries, {
-      ...(isPolicy ? POLICY : FOREIGN),
-      document,
-      file,
-      cwd,
-      env,
-      tasks: await loadTasks(foreign.settings, document, file),
-      written: foreign.written,
-      notices: [...notices, ...foreign.notices],
-    });
+    return withBrokenLines(document, async (lineOf) =>
+      resolveConfig(foreign.settings, foreign.entries, {
+        ...(isPolicy ? POLICY : FOREIGN),
+        document,
+        file,
+        cwd,
+        env,
+        tasks: await loadTasks(foreign.settings, document, file),
+        written: foreign.written,
+        notices: [...notices, ...foreign.notices],
+        lineOf,
+        redact,
+      }),
+    );
   }
-  const settings = validate(value, document);
-  return resolveConfig(settings, entriesIn(settings, value), {
-    ...(basename(file) === 'tools.toml' ? TOOLS_TOML : OWN),
-    document,
-    file,
-    cwd,
-    env,
-    tasks: await loadTasks(settings, document, file),
-    written: toObject(value),
-    notices,
+  const { settings, entries, bad } = validateEntries(value, document);
+  return withBrokenLines(document, async (lineOf) => {
+    return resolveConfig(
+      settings,
+      entries,
+      {
+        ...(basename(file) === 'tools.toml' ? TOOLS_TOML : OWN),
+        lenient: true,
+        document,
+        file,
+        cwd,
+        env,
+        tasks: await loadTasks(settings, document, file),
+        written: toObject(
+          withoutEntries(
+            value,
+            bad.map(({ path }) => path),
+          ),
+        ),
+        notices,
+        lineOf,
+        redact,
+        needsServers: (dataDir) => !existsSync(join(dataDir, TOOL_FOLDERS)),
+      },
+      bad,
+    );
   });
+}
+
+/** Loads again with the lines of the document if entries were left out: only reports about those need the lines. */
+async function withBrokenLines(document: ParsedText, load: (lineOf?: LineOf) => Promise<Config>): Promise<Config> {
+  const config = await load();
+  return config.broken.length === 0 ? config : load(await document.lines());
 }
 
 /** The servers and toolsets of a persona package. Its errors have no line numbers, because two files make it up. */
@@ -187,6 +231,62 @@ export function configFromValue(value: unknown, { cwd, env }: Pick<LoadOptions, 
     tasks: tasksInCode(settings, document),
     written: toObject(value),
     notices: [],
+  });
+}
+
+interface ValidEntries {
+  readonly settings: ConfigFile;
+  readonly entries: readonly (ServerEntry | BadEntry)[];
+  /** Entries of other sections that the schema refused. */
+  readonly bad: readonly (BrokenDraft & { readonly path: Path })[];
+}
+
+/** Like `validate`, but entries with mistakes are set apart. */
+function validateEntries(value: unknown, document: ConfigDocument): ValidEntries {
+  const { data, error } = fileSchema.safeParse(value, { jitless: true });
+  const forbidden = forbiddenKeys(value);
+  if (!error && forbidden.length === 0) return { settings: data, entries: entriesIn(data, value), bad: [] };
+  const { entries: bad, others } = splitIssues(error ? schemaIssues(fileSchema, error, value) : []);
+  if (forbidden.length > 0 || others.length > 0) validate(value, document);
+  const paths = [...bad.values()].map(({ path }) => path);
+  // Throws if there is something wrong with what is left.
+  const settings = validate(withoutEntries(value, paths), document);
+  const isServer = ({ path }: { path: Path }) => sectionOf(path) === 'servers';
+  const refused = [...bad.values()];
+  const badServers = refused.filter(isServer).map(
+    ({ path, issues }): BadEntry => ({
+      path,
+      name: typeof path[1] === 'string' ? path[1] : null,
+      written: valueAt(value, path),
+      issues,
+    }),
+  );
+  return {
+    settings,
+    entries: inOrder(settings, value, badServers),
+    bad: refused
+      .filter((one) => !isServer(one))
+      .map(({ path, issues }) => ({ path, section: sectionOf(path), key: String(path[1]), issues, server: null })),
+  };
+}
+
+/** The valid and the bad entries of servers, in the order in which they are written. */
+function inOrder(settings: ConfigFile, value: unknown, bad: readonly BadEntry[]): (ServerEntry | BadEntry)[] {
+  const badAt = new Map(bad.map((entry) => [pathText(entry.path), entry]));
+  const valid = entriesOf(settings);
+  return pathsOfServers(value).flatMap((path) => {
+    const refused = badAt.get(pathText(path));
+    if (refused !== undefined) return refused;
+    const next = valid.shift();
+    return next === undefined ? [] : { ...next, path, written: valueAt(value, path) };
+  });
+}
+
+function pathsOfServers(value: unknown): Path[] {
+  return ['servers', 'mcpServers'].flatMap((section) => {
+    const entries = toObject(value)[section];
+    if (Array.isArray(entries)) return entries.map((_, i) => [section, i]);
+    return Object.keys(toObject(entries)).map((name) => [section, name]);
   });
 }
 

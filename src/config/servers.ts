@@ -5,6 +5,7 @@
 import * as z from 'zod';
 import { isObject } from '../base/objects.ts';
 import { quotedList } from '../base/text.ts';
+import { type BadEntry, type BrokenDraft, describeBroken } from './broken.ts';
 import {
   type CallLimits,
   limitsByTool,
@@ -16,7 +17,7 @@ import {
 import { createContext, type ResolveContext } from './context.ts';
 import { camelCased, choice, duration, flag, strictMap, text } from './fields.ts';
 import { type FolderDefaults, folderShape, type Isolation } from './folders.ts';
-import { issueText, type Path, pathText } from './issues.ts';
+import { type Issue, type Path, pathText } from './issues.ts';
 import { expandMap, type Launch, launchHash, launchShape, resolveLaunch } from './launch.ts';
 import type { RawServer } from './raw-config.ts';
 import { startsToolgate } from './self-reference.ts';
@@ -246,7 +247,7 @@ function isList(servers: Servers['servers']): servers is readonly ServerSection[
 export interface ServerSettings {
   /** The file as the user would name it. */
   readonly document: string;
-  /** Whether a server that cannot be resolved is left out with a notice; else it fails the whole configuration. */
+  /** Whether an entry that cannot be resolved is left out and reported; else it fails the whole configuration. */
   readonly lenient: boolean;
   readonly healthInterval: number;
   /** Of all servers that have none of their own; null for the default. */
@@ -262,12 +263,14 @@ export interface ResolvedServers {
   /** The entries that are folders of tools. */
   readonly folders: readonly FolderConfig[];
   readonly notices: readonly string[];
+  /** The entries that were left out. */
+  readonly broken: readonly BrokenDraft[];
   /** As they are written, by key. */
   readonly written: ReadonlyMap<string, RawServer>;
 }
 
 export function resolveServers(
-  entries: readonly ServerEntry[],
+  entries: readonly (ServerEntry | BadEntry)[],
   settings: ServerSettings,
   context: ResolveContext,
 ): ResolvedServers {
@@ -275,16 +278,28 @@ export function resolveServers(
   const folders: FolderConfig[] = [];
   const notices: string[] = [];
   const written = new Map<string, RawServer>();
+  const broken: BrokenDraft[] = [];
   const taken = new Set<string>();
   for (const [i, entry] of entries.entries()) {
-    const { path, name, server, isShellLine } = entry;
+    const { path, name } = entry;
+    // A broken entry keeps its key, so that no policy or limit for it is applied to another server.
+    const leaveBroken = (issues: readonly Issue[]) => {
+      const known = describeBroken(entry.written, name);
+      const key = freeKey([known.namespace, name, `server-${i + 1}`], taken);
+      const place = (known.kind === 'folder' ? folders : servers).length;
+      broken.push({ section: 'servers', key, issues, server: { ...known, place } });
+    };
+    if ('issues' in entry) {
+      leaveBroken(entry.issues);
+      continue;
+    }
+    const { server, isShellLine } = entry;
     const leaveOut = (reason: string) => notices.push(`${settings.document}: ${pathText(path)}: left out: ${reason}`);
     const own = createContext(context, path);
     const target = server.folder === null ? resolveLaunch(server, isShellLine, own) : resolveFolder(server, own);
     // The variables of a disabled server may be missing.
     if (target === null || (own.issues.length > 0 && server.enabled)) {
-      if (settings.lenient)
-        leaveOut(own.issues.map(({ path, message }) => issueText({ path: path.slice(2), message })).join(' '));
+      if (settings.lenient) leaveBroken(own.issues);
       else context.issues.push(...own.issues);
     } else if ('file' in target && startsToolgate([target.file, ...target.args])) {
       leaveOut('it would start Toolgate itself again.');
@@ -295,7 +310,7 @@ export function resolveServers(
       else folders.push(resolveFolderEntry(entry, key, target, settings));
     }
   }
-  return { servers, folders, notices, written };
+  return { servers, folders, notices, broken, written };
 }
 
 function resolveServer(entry: ServerEntry, key: string, launch: Launch, settings: ServerSettings): ServerConfig {

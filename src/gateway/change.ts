@@ -7,9 +7,11 @@
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { isSameValue } from '../base/objects.ts';
 import type { Problem } from '../catalog/catalog.ts';
+import type { BrokenEntry } from '../config/broken.ts';
 import type { Config } from '../config/config.ts';
 import type { ServerConfig } from '../config/servers.ts';
 import { type FleetChange, type FleetReport, reportText } from '../sources/fleet.ts';
+import { keepBroken } from './keep-broken.ts';
 import type { Root } from './root.ts';
 
 /** What to change. Omitted parts stay as they are. */
@@ -50,7 +52,10 @@ export interface ChangeReport extends FleetReport {
   readonly isChanged: boolean;
   /** Why the new configuration was refused; null if it was not. */
   readonly refused: string | null;
-  /** What is wrong with tool folders, secrets and tokens. The previous state of those stays in force. */
+  /**
+   * What is wrong with single entries of the configuration, tool folders, secrets and tokens. The previous state of those
+   * stays in force.
+   */
   readonly problems: readonly Problem[];
   readonly failures: readonly ApplierFailure[];
   /** Resolves when every server has been tried once and its items are in the catalog. */
@@ -145,8 +150,9 @@ export class ChangeQueue {
   }
 
   /** Applies a configuration immediately. Anything that has to be read for it follows in the queue. */
-  apply(config: Config): ChangeReport {
+  apply(given: Config): ChangeReport {
     const { folders, config: before } = this.#root;
+    const config = keepBroken(given, before);
     this.#configSerial = ++this.#serial;
     const report = this.#commit({ ...NO_READINGS, config });
     const secrets = !isSameValue(config.vault, before.vault);
@@ -186,13 +192,14 @@ export class ChangeQueue {
   }
 
   async #readConfig({ config }: ChangeRequest): Promise<Pick<Readings, 'config' | 'refused'>> {
-    if (config !== 'file') return { config: config ?? null, refused: null };
+    if (config !== 'file')
+      return { config: config === undefined ? null : keepBroken(config, this.#root.config), refused: null };
     const follower = [...this.#appliers].findLast(({ load }) => load !== undefined);
     if (follower === undefined) return { config: null, refused: null };
     try {
       const loaded = await follower.load!();
       // The owner may have stopped following the file in the meantime.
-      return { config: this.#appliers.has(follower) ? loaded : null, refused: null };
+      return { config: this.#appliers.has(follower) ? keepBroken(loaded, this.#root.config) : null, refused: null };
     } catch (error) {
       if (!(error instanceof GatewayError)) this.#root.events.emit('failure', { where: 'configuration', error });
       return { config: null, refused: messageOf(error) };
@@ -285,6 +292,7 @@ export class ChangeQueue {
   #problems(): readonly Problem[] {
     const { folders, vault, config } = this.#root;
     return [
+      ...config.broken.map(brokenProblem),
       ...(folders?.problemsOf(config) ?? []),
       ...(vault.problem === null ? [] : [keptBefore('secrets', vault.problem)]),
       ...this.#unreadable.values(),
@@ -304,6 +312,11 @@ export class ChangeQueue {
     const now = [...this.#pids()].filter(([key, pid]) => pid !== null && pid !== before.get(key));
     return { restarted: now.map(([key]) => key), synced: [...synced] };
   }
+}
+
+function brokenProblem({ section, key, problem, isKept }: BrokenEntry): Problem {
+  const done = isKept ? 'its entry has a mistake, so it stays as it is' : 'left out, because its entry has a mistake';
+  return { source: section === 'servers' ? key : `toolset ${key}`, message: `${done}: ${problem}` };
 }
 
 function keptBefore(source: string, problem: string): Problem {

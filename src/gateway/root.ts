@@ -34,7 +34,7 @@ import { type ControlCalls, createControlCalls } from '../controls/run-control.t
 import { Audit } from '../observe/audit.ts';
 import { createMetrics, type MetricsRegistry } from '../observe/metrics.ts';
 import { createRedactor, type Redactor } from '../secrets/redact.ts';
-import { Fleet, type FleetChange, type ServerStatus } from '../sources/fleet.ts';
+import { brokenStatus, Fleet, type FleetChange, type ServerStatus } from '../sources/fleet.ts';
 import type { Source, SourceContext } from '../sources/source.ts';
 import { type Spawn, spawnServer } from '../sources/spawn.ts';
 import { createStartQueue } from '../sources/start-queue.ts';
@@ -131,6 +131,7 @@ export class Root {
   readonly #installed = new Set<(key: string) => void>();
   #builtFrom: CatalogInputs | null = null;
   #announced = 0;
+  readonly #startedAt = new Date().toISOString();
   #refreshTimer: NodeJS.Timeout | undefined;
   #minuteTimer: NodeJS.Timeout | undefined;
 
@@ -337,7 +338,8 @@ export class Root {
   }
 
   statuses(): ServerStatus[] {
-    return [...this.fleet.statuses(), ...(this.sets?.statuses() ?? [])];
+    const broken = this.config.broken.flatMap((one) => brokenStatus(one, this.#startedAt));
+    return [...this.fleet.statuses(), ...broken, ...(this.sets?.statuses() ?? [])];
   }
 
   watchedStatuses(): WatchedServer[] {

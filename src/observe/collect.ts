@@ -120,7 +120,7 @@ function agentFamilies(agents: readonly AgentMetrics[]): Family[] {
   ];
 }
 
-const STATES: readonly SourceState[] = ['starting', 'up', 'asleep', 'down', 'crash_loop', 'locked', 'closed'];
+const STATES: readonly SourceState[] = ['starting', 'up', 'asleep', 'down', 'crash_loop', 'locked', 'broken', 'closed'];
 
 function serverFamilies(servers: readonly WatchedServer[]): Family[] {
   return [

@@ -6,6 +6,7 @@
 import type { Contribution } from '../catalog/catalog.ts';
 import { EMPTY_OFFER, type Kind } from '../catalog/item.ts';
 import { mayBeNamed, type Naming } from '../catalog/names.ts';
+import type { BrokenEntry } from '../config/broken.ts';
 import type { Config } from '../config/config.ts';
 import type { Launch } from '../config/launch.ts';
 import type { ServerConfig } from '../config/servers.ts';
@@ -61,12 +62,38 @@ export function serverStatus(config: ServerConfig, source: Source): ServerStatus
   };
 }
 
+/** A server that was left out because its entry has a mistake. Nothing, if an earlier version of it runs. */
+export function brokenStatus({ key, problem, server, isKept }: BrokenEntry, since: string): ServerStatus[] {
+  if (server === null || isKept) return [];
+  const { namespace, kind, required } = server;
+  return [
+    {
+      key,
+      namespace,
+      kind,
+      required,
+      description: '',
+      present: false,
+      state: 'broken',
+      detail: problem,
+      since,
+      history: [{ time: since, state: 'broken', detail: problem }],
+      revision: null,
+      pid: null,
+      restarts: 0,
+      checks: { asked: 0, missed: 0 },
+      stderr: '',
+    },
+  ];
+}
+
 /** Whether all required servers are up. A required folder that does not exist yet counts as missing. */
-export function isComplete({ folders }: Config, statuses: readonly ServerStatus[]): boolean {
+export function isComplete({ folders, broken }: Config, statuses: readonly ServerStatus[]): boolean {
   const wanted = folders.named.filter(({ enabled, required }) => enabled && required).map(({ key }) => key);
   return (
     statuses.every(({ required, present, state }) => !required || (present && state !== 'starting')) &&
-    wanted.every((key) => statuses.some((status) => status.key === key))
+    wanted.every((key) => statuses.some((status) => status.key === key)) &&
+    broken.every(({ server, isKept }) => isKept || server?.required !== true)
   );
 }
 

@@ -96,7 +96,11 @@ describe('an invalid configuration changes nothing and says why', () => {
     ['broken TOML', 'servers = [', 'tools.toml:1'],
     ['an unknown key', '\n\n[[servers]]\nnamspace = "x"\ncommand = "y"\n', 'tools.toml:4'],
     ['a wrong value', 'active_toolsets = ["*"]\nstart_wait = "soon"\n', 'tools.toml:2'],
-    ['two servers of which one is wrong', `${only('b')}\n[[servers]]\nnamespace = "c"\n`, 'tools.toml:'],
+    [
+      'a wrong server and a wrong setting',
+      `${only('b')}\n[[servers]]\nnamespace = "c"\n[http]\nport = "x"\n`,
+      'tools.toml:',
+    ],
     ['a variable that is not set', '[[servers]]\ncommand = "x"\nargs = ["${NOT_SET_AT_ALL}"]\n', 'NOT_SET_AT_ALL'],
     ['bytes', '\u0000\u0001', 'tools.toml'],
   ])('%s', async (_, text, where) => {

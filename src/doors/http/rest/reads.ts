@@ -132,7 +132,7 @@ function visibleToolsets({ entries }: View, toolsets: readonly Toolset[]) {
  */
 function countNamespaces(gateway: Gateway, { catalog, permission }: View) {
   const counts = new Map<string, number>();
-  if (permission === null) for (const { namespace } of gateway.statuses()) counts.set(namespace, 0);
+  if (permission === null) for (const namespace of gateway.namespaces()) counts.set(namespace, 0);
   for (const kind of KINDS)
     for (const entry of catalog.claims[kind].values())
       if (entry !== null && !counts.has(entry.namespace)) counts.set(entry.namespace, 0);
