@@ -2,7 +2,7 @@
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/text.ts';
 import { nameIn, type StartingSource } from '../catalog/catalog.ts';
-import type { Entry } from '../catalog/entry.ts';
+import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
 import { startingText, startingWith } from '../catalog/starting.ts';
 import { literalLength, matchesTemplate } from '../catalog/template.ts';
@@ -19,6 +19,20 @@ export interface FoundResource {
 
 export function findTool(view: View, name: string): Entry {
   return view.entries.tool.get(name) ?? findControl(view, name) ?? findAliased(view, 'tool', name);
+}
+
+/**
+ * A tool that the caller may call without switching it on: an active one, and any that it could switch on itself.
+ * `isFixed` says that it cannot switch anything.
+ */
+export function findThrough(view: View, name: string, isFixed: boolean): Entry {
+  const { entries, controls, catalog } = view;
+  const active = entries.tool.get(name);
+  if (active?.sourceId === BUILT_IN)
+    throw new GatewayError('arguments_invalid', `"${name}" is a tool of Toolgate's own: call it directly.`);
+  if (active !== undefined) return active;
+  const all = { ...view, entries: { ...entries, tool: catalog.entries.tool } };
+  return findTool(!isFixed && controls.switches?.(entries.tool) === true ? all : view, name);
 }
 
 function findControl({ controls, permission }: View, name: string): Entry | undefined {

@@ -44,6 +44,8 @@ export interface ViewControls {
   alias(name: string): Entry | undefined;
   /** What to do to use an item that is not active. `entry` is the item, under the name that the caller knows. */
   advice(kind: Kind, name: string, entry: Entry): string;
+  /** Whether a caller that sees these tools can switch on every tool that it may use. Absent: it cannot. */
+  switches?(tools: ReadonlyMap<string, Entry>): boolean;
   /** What to do about a name that no item has; empty for no advice. */
   hint?(kind: Kind, name: string): string;
 }
@@ -186,6 +188,11 @@ export function fingerprint(view: View, kind: ListKind): string {
     default:
       return kind satisfies never;
   }
+}
+
+/** Whether this is all of a list or its last page: then it ends with the array and not with a cursor. */
+export function isLastPage(page: Buffer): boolean {
+  return page.at(-2) === CLOSE[0];
 }
 
 /** A page of the list, or all of it if pages have no size. */

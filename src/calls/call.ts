@@ -73,7 +73,9 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
   /** Middleware may replace it with one that has other arguments. */
   message: Message;
   /** HTTP headers that have to repeat what the message says; null if there are none to check. */
-  readonly httpHeaders: Headers | null;
+  httpHeaders: Headers | null;
+  /** Whether it was made through `toolman_call`. The message is already that of the tool. */
+  isThrough = false;
   entry: Entry = UNKNOWN_ENTRY;
   /** The name that its source uses, as JSON. It replaces the name in the message. */
   name = '';

@@ -23,11 +23,14 @@ import type { Naming } from '../catalog/names.ts';
 import type { Config } from '../config/config.ts';
 import type { Task } from '../config/task.ts';
 import { type ClientChannel, silentChannel } from '../protocol/contract.ts';
+import { traitsIn } from '../protocol/envelope.ts';
 import { type ClientTraits, UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
-import type { Era } from '../protocol/revisions.ts';
+import { claimsRevision, type Message } from '../protocol/message.ts';
+import { type Era, MODERN_REVISION } from '../protocol/revisions.ts';
 import type { Fleet } from '../sources/fleet.ts';
 import type { Identity } from './identity.ts';
 import type { AgentCounter, CallCounters, RecordedCaller } from './observers.ts';
+import { SeenClient } from './seen-client.ts';
 import type { CallerSubscriptions } from './subscriptions.ts';
 
 /** The kind of door that a caller uses. */
@@ -76,6 +79,8 @@ export interface CallerOptions extends ClientOptions {
   readonly traits?: ClientTraits;
   /** A list that the caller sees has changed. */
   changed?(kind: ListKind): void;
+  /** Whether a client learns of such a change now. Absent: it does not. */
+  hears?(client: ClientTraits): boolean;
   /** A resource that it subscribed to has changed, by the URI that it used. */
   updated?(uri: string): void;
   /** How servers that have a connection of their own for each client reach this one. Absent: they cannot. */
@@ -205,7 +210,10 @@ export class Caller implements RecordedCaller {
   /** It sees only what every one of these tasks needs; everything if there are none. */
   readonly tasks: readonly Task[];
   readonly client: ClientChannel;
-  readonly traits: ClientTraits;
+  /** The client of a session, or the program. */
+  readonly own: SeenClient;
+  /** The clients without a session, by what their requests say of them. */
+  readonly #others = new WeakMap<ClientTraits, SeenClient>();
   /** Where its calls are counted. */
   readonly counter: AgentCounter;
   /** The only sources it sees; null if it sees those that all callers share. */
@@ -216,6 +224,8 @@ export class Caller implements RecordedCaller {
   current: View | null = null;
   /** When the time of day may next change what it is allowed to use. */
   freshUntil = Number.POSITIVE_INFINITY;
+  /** How often it was notified of a changed list of tools. */
+  changes = 0;
   /** The fingerprint of each list that the caller last saw or was notified of; null before the first time. */
   known: Record<ListKind, string | null> = { tools: null, resources: null, prompts: null };
 
@@ -227,7 +237,7 @@ export class Caller implements RecordedCaller {
     this.revision = options.revision ?? null;
     this.tasks = [identity.isOperator ? null : task, scope.task].filter((one) => one !== null);
     this.client = options.client ?? silentChannel();
-    this.traits = options.traits ?? UNKNOWN_CLIENT;
+    this.own = new SeenClient(options.traits ?? UNKNOWN_CLIENT);
     this.counter = counters.ofAgent(identity.agent);
     if (scope.selection === 'all' || this.#seesAll) this.selection = startSelection(null);
     if (scope.toolset !== null)
@@ -275,15 +285,36 @@ export class Caller implements RecordedCaller {
       const { permissionOf, views } = this.callers.options;
       const permission = this.isOperator ? null : permissionOf(this.agent);
       this.freshUntil = permission?.freshUntil ?? Number.POSITIVE_INFINITY;
-      this.current = views.of(this.#request(permission, this.traits));
+      this.current = views.of(this.#request(permission, this.own.traits));
     }
     return this.current;
+  }
+
+  /** The client that sent a message. */
+  clientOf(message: Message): SeenClient {
+    if (this.options.revision !== MODERN_REVISION || !claimsRevision(message)) return this.own;
+    const traits = traitsIn(message);
+    const known = this.#others.get(traits) ?? new SeenClient(traits);
+    this.#others.set(traits, known);
+    return known;
+  }
+
+  /** Whether a client learns of a changed list now. */
+  hears({ traits }: SeenClient): boolean {
+    return this.options.hears?.(traits) === true;
+  }
+
+  /** A client has called through `toolman_call`. From now on its list has that tool, if nobody knows what it does. */
+  calledThrough(client: SeenClient): void {
+    if (client.traits.listsAgain !== 'unknown') return;
+    client.traits = { ...client.traits, listsAgain: 'no' };
+    if (client === this.own) this.look();
   }
 
   /** What one of its clients sees. A caller without a session may have clients of several kinds. */
   viewFor(client: ClientTraits): View {
     const own = this.view();
-    if (client === this.traits) return own;
+    if (client === this.own.traits) return own;
     return this.callers.options.views.of(this.#request(own.permission, client));
   }
 
@@ -299,9 +330,11 @@ export class Caller implements RecordedCaller {
   }
 
   /** One page of that result, if the configuration sets a page size, in the form for one of its clients. */
-  page(kind: Kind, era: Era, cursor: string | null, client = this.traits): Buffer {
+  page(kind: Kind, era: Era, cursor: string | null, client: SeenClient = this.own): Buffer {
     if (cursor === null) this.#note(kind);
-    return pageOf(this.viewFor(client), kind, era, this.callers.options.config().limits.page, cursor);
+    const view = this.viewFor(client.traits);
+    if (kind === 'tool') client.seen = view;
+    return pageOf(view, kind, era, this.callers.options.config().limits.page, cursor);
   }
 
   /** The caller reads a list. Servers that do not announce changes are listed again from time to time. */
@@ -397,7 +430,9 @@ export class Caller implements RecordedCaller {
       const now = fingerprint(this.view(), kind);
       const before = this.known[kind];
       this.known[kind] = now;
-      if (before !== null && before !== now) this.options.changed?.(kind);
+      if (before === null || before === now) continue;
+      if (kind === 'tools') this.changes++;
+      this.options.changed?.(kind);
     }
   }
 }

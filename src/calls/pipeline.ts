@@ -24,6 +24,7 @@ import { type Middleware, type MiddlewareStack, runMiddleware } from './middlewa
 import type { CallAudit, CallCounters } from './observers.ts';
 import { findTarget } from './target.ts';
 import type { McpTasks } from './tasks/tasks.ts';
+import { requireFit } from './through.ts';
 
 export interface PipelineOptions {
   readonly events: EventSink;
@@ -248,7 +249,8 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 }
 
 /** The request must not contradict the definition of the item it calls. */
-function checkRequest({ message, entry, httpHeaders }: Call): boolean {
+function checkRequest(call: Call): boolean {
+  const { message, entry, httpHeaders } = call;
   const { name, mirrored, traits } = entry.item;
   if (message.taskStart >= 0 && message.method === 'tools/call' && !traits.runsAsTask)
     throw new GatewayError(
@@ -257,6 +259,7 @@ function checkRequest({ message, entry, httpHeaders }: Call): boolean {
     );
   if (httpHeaders !== null && mirrored !== null && typeof mirrored !== 'string')
     checkParamHeaders(httpHeaders, message, mirrored);
+  if (call.isThrough) requireFit(call);
   return true;
 }
 

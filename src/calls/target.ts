@@ -1,8 +1,9 @@
 /** Finds the entry that the name in a message refers to. */
-import { findPrompt, findResource, findTemplate, findTool } from '../access/find.ts';
+import { findPrompt, findResource, findTemplate, findThrough, findTool } from '../access/find.ts';
 import { GatewayError } from '../base/errors.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import type { Call } from './call.ts';
+import { CALL_ENTRY, unwrap } from './through.ts';
 
 /** Throws if the caller sees nothing with that name. */
 export function findTarget(call: Call): void {
@@ -27,8 +28,19 @@ export function findTarget(call: Call): void {
     call.found(entry, upstreamName, start, end);
     return;
   }
-  const entry = message.method === 'tools/call' ? findTool(view, name) : findPrompt(view, name);
-  call.found(entry, entry.upstreamName, start, end);
+  if (message.method === 'tools/call') findCalled(call, name, start, end);
+  else {
+    const entry = findPrompt(view, name);
+    call.found(entry, entry.upstreamName, start, end);
+  }
+}
+
+function findCalled(call: Call, name: string, start: number, end: number): void {
+  const { by } = call;
+  const view = by.view();
+  const entry = call.isThrough ? findThrough(view, name, by.scope.toolset !== null) : findTool(view, name);
+  if (entry === CALL_ENTRY && unwrap(call)) findTarget(call);
+  else call.found(entry, entry.upstreamName, start, end);
 }
 
 /** In a completion the name is one level deeper, in `ref`. */

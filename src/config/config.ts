@@ -22,7 +22,7 @@ import { resolveVault, type VaultConfig } from './secrets-key.ts';
 import { resolveSecurity, type SecurityConfig } from './security.ts';
 import { type FoldersConfig, resolveServers, type ServerConfig, type ServerEntry } from './servers.ts';
 import type { TasksConfig } from './tasks.ts';
-import { type Control, resolveToolsets, type ToolsetConfig } from './toolsets.ts';
+import { type CallThrough, type Control, resolveToolsets, type ToolsetConfig } from './toolsets.ts';
 
 /** A configuration that has been read and checked. Made by `loadConfig` or `configFromValue`, never by hand. */
 export interface Config {
@@ -32,6 +32,8 @@ export interface Config {
   /** Patterns over exposed names; null if the configuration has none. */
   readonly activeToolsets: readonly string[] | null;
   readonly controls: readonly Control[];
+  /** Which clients are offered `toolman_call`. */
+  readonly callThrough: CallThrough;
   readonly toolsets: readonly ToolsetConfig[];
   /** The toolset to start with if none was equipped before. */
   readonly equipped: string | null;

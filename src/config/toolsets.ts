@@ -6,6 +6,9 @@ import { choice, type Section, section, text, toolList } from './fields.ts';
 
 export type Control = 'activate' | 'equip' | 'request' | 'prompt';
 
+/** Which clients are offered `toolman_call`. */
+export type CallThrough = 'auto' | 'always' | 'never';
+
 /** A toolset in the configuration. */
 export interface ToolsetConfig {
   readonly name: string;
@@ -39,6 +42,11 @@ export const toolsetShape = {
     .describe(
       'Built-in tools that let a model change what it sees. Default: `["activate"]` in tools.toml, `["equip"]` in .mcp.json, else none.',
     ),
+  call_through: choice(['auto', 'always', 'never'] satisfies CallThrough[])
+    .prefault('auto')
+    .describe(
+      'Which clients are offered `toolman_call`, which calls a tool that is missing from their list: those that do not list again after a change (`auto`), all, or none.',
+    ),
   selection: choice(['own', 'shared'])
     .prefault('own')
     .describe('Whether each client has its own selection, or all clients share one.'),
@@ -49,13 +57,14 @@ export const toolsetShape = {
 };
 
 export function resolveToolsets(
-  { activeToolsets, controls, selection, toolsets }: Section<typeof toolsetShape>,
+  { activeToolsets, controls, callThrough, selection, toolsets }: Section<typeof toolsetShape>,
   defaultControls: readonly Control[],
   { texts }: ResolveContext,
 ) {
   return {
     activeToolsets: activeToolsets === null ? null : texts(['active_toolsets'], activeToolsets),
     controls: [...new Set(controls ?? defaultControls)],
+    callThrough,
     selection,
     toolsets: Object.entries(toolsets ?? {}).map(
       ([name, { description, tools }]): ToolsetConfig => ({

@@ -21,6 +21,8 @@ export interface ControlContext {
   readonly isFixed: boolean;
   readonly servers: readonly ServerState[];
   readonly toolsetLibrary: ToolsetLibrary;
+  /** The tool with this name that the caller may call through `toolman_call`. Throws if there is none. */
+  find(name: string): Entry;
   /** The part of a toolset that the caller may see. */
   show<T extends Toolset>(toolset: T): T;
 }

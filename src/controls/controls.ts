@@ -2,12 +2,14 @@
 import { serverToolsetName } from '../access/implicit-toolsets.ts';
 import type { Toolset } from '../access/toolset.ts';
 import type { ViewControls } from '../access/view.ts';
+import { CALL, CALL_ENTRY } from '../calls/through.ts';
 import type { Entry } from '../catalog/entry.ts';
-import type { Control } from '../config/toolsets.ts';
+import type { CallThrough, Control } from '../config/toolsets.ts';
 import { ACTIVATE, activate, activateEntry } from './activate.ts';
 import { approvalEntries } from './approval-tools.ts';
 import { requireChoice } from './arguments.ts';
 import type { ControlContext, ControlOutcome, ProgramControl } from './control.ts';
+import { describeTool } from './describe-tool.ts';
 import { RUN_EQUIP_TOOL } from './equip.ts';
 import {
   aliasedEquipTool,
@@ -30,13 +32,16 @@ export interface ControlsOptions {
   readonly program: ProgramControl | null;
   /** The toolsets that users made. The same array while nothing changed. */
   toolsets(): readonly Toolset[];
+  /** Which clients are offered `toolman_call`. */
+  readonly callThrough: CallThrough;
 }
 
 const NO_TOOLSETS: readonly Toolset[] = [];
+const NO_OPTIONS: ControlsOptions = { program: null, toolsets: () => NO_TOOLSETS, callThrough: 'auto' };
 
 export function createControls(
   controls: readonly Control[],
-  { program, toolsets }: ControlsOptions = { program: null, toolsets: () => NO_TOOLSETS },
+  { program, toolsets, callThrough }: ControlsOptions = NO_OPTIONS,
 ): Controls {
   const ofProgram = program?.entries ?? [];
   const activates = controls.includes('activate');
@@ -44,21 +49,29 @@ export function createControls(
   const approving = approvalEntries(controls);
   const toolsetOf = ({ sourceKey }: Entry) =>
     serverToolsetName(sourceKey, (name) => toolsets().some((toolset) => toolset.name === name));
+  // Where nothing can be switched, a client's first list has all that there is.
+  const calls = callThrough === 'always' || (callThrough === 'auto' && (activates || equips));
   return {
     names: [
       ...ofProgram.map(({ name }) => name),
       ...(activates ? [ACTIVATE] : []),
+      ...(calls ? [CALL] : []),
       ...(equips ? [...EQUIP_NAMES, ...Object.keys(EQUIP_ALIASES)] : []),
       ...approving.map(({ name }) => name),
     ],
-    entries: (catalog, selection) => [
+    entries: (catalog, selection, client) => [
       ...ofProgram,
       ...(activates ? [activateEntry(catalog, selection)] : []),
+      ...(calls && (callThrough === 'always' || client.listsAgain === 'no') ? [CALL_ENTRY] : []),
       ...(equips ? equipEntries(catalog)(toolsets()) : []),
       ...approving,
     ],
     instructions: (catalog) => (equips ? equipInstructions(catalog, toolsets()) : ''),
-    alias: (name) => (equips ? aliasedEquipTool(name) : undefined),
+    alias(name) {
+      // A client that does not list it may still be told to call it.
+      if (calls && name === CALL) return CALL_ENTRY;
+      return equips ? aliasedEquipTool(name) : undefined;
+    },
     advice(kind, name, entry) {
       if (activates)
         return `Activate it first: call ${ACTIVATE} with "${name}" in ${kind === 'tool' ? 'tools_on' : 'resources_on'}.`;
@@ -66,8 +79,11 @@ export function createControls(
         return `Equip a toolset that has it first: call equip-toolset with the name "${toolsetOf(entry)}", or build-toolset.`;
       return `Add "${name}" to active_toolsets in the configuration to use it.`;
     },
+    switches: (tools) =>
+      (activates && tools.has(ACTIVATE)) || (equips && tools.has('equip-toolset')),
     hint: (kind, name) => (kind === 'tool' ? (program?.hint?.(name) ?? '') : ''),
     run(name, context, args) {
+      if (name === CALL) return describeTool(context, args);
       if (name !== ACTIVATE) return RUN_EQUIP_TOOL[name as EquipTool](context, args);
       requireChoice(context);
       return activate(context.catalog, context.selection, args);

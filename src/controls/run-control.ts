@@ -1,14 +1,21 @@
 /** Runs a call to one of Toolgate's own tools and applies its change to the caller's selection. */
+import { findThrough } from '../access/find.ts';
 import type { Selection } from '../access/selection.ts';
 import { type Toolset, withinCatalog } from '../access/toolset.ts';
+import type { View } from '../access/view.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { Call } from '../calls/call.ts';
 import type { Caller } from '../calls/caller.ts';
 import { parseParams } from '../protocol/message.ts';
+import { ACTIVATE } from './activate.ts';
 import { type ApprovalToolContext, runApprovalTool } from './approval-tools.ts';
 import type { ControlContext, ControlOutcome, ProgramControl, ServerState } from './control.ts';
 import type { Controls } from './controls.ts';
 import type { DefaultSelection } from './default-selection.ts';
+import { withAdvice } from './through-advice.ts';
+
+/** The tools that say which tools they have switched on. */
+const SWITCHING: ReadonlySet<string> = new Set([ACTIVATE, 'equip-toolset']);
 
 export interface ControlCallsOptions {
   /** The current controls; a new configuration replaces them. */
@@ -33,14 +40,17 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
   const runInOrder = createControlQueue();
 
   function contextOf(caller: Caller): ControlContext {
-    const { catalog, permission } = caller.view();
+    const view = caller.view();
+    const { catalog, permission } = view;
+    const isFixed = caller.scope.toolset !== null;
     return {
       catalog,
       selection: caller.chosen,
       servers: servers(caller),
       toolsetLibrary: defaults.libraryOf(caller.agent, permission === null ? null : catalog),
       show: <T extends Toolset>(toolset: T) => (permission === null ? toolset : withinCatalog(toolset, catalog)),
-      isFixed: caller.scope.toolset !== null,
+      find: (name) => findThrough(view, name, isFixed),
+      isFixed,
     };
   }
 
@@ -75,6 +85,20 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
     caller.look();
   }
 
+  /** Answers a call that may have switched tools. The answer should not arrive before what it announces. */
+  function answer(call: Call, result: Buffer, before: View, hasChanged: boolean): void {
+    const { by: caller, entry, message } = call;
+    if (!hasChanged && !SWITCHING.has(entry.name)) {
+      call.result(result, 'legacy');
+      return;
+    }
+    const client = caller.clientOf(message);
+    const proceed = (hasListed: boolean) =>
+      call.result(hasListed ? result : withAdvice(result, client, before, caller.view()), 'legacy');
+    if (hasChanged) client.whenListed(call, caller.hears(client), proceed);
+    else proceed(false);
+  }
+
   return {
     run(call) {
       const { by: caller, entry, message } = call;
@@ -86,8 +110,10 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
           : runWhenStarted(() => controls().run(entry.name, contextOf(caller), args));
       runInOrder(caller.isShared ? defaults : caller, entry.name, work, {
         done({ selection, result }) {
+          const before = caller.view();
+          const { changes } = caller;
           choose(caller, selection);
-          call.result(result, 'legacy');
+          answer(call, result, before, caller.changes > changes);
         },
         failed: (error) => call.fail(error),
       });

@@ -1,17 +1,12 @@
 /** Parts that the methods of both eras share. */
 
+import { isLastPage } from '../access/view.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import { INSTANCE_KEY } from '../base/version.ts';
 import type { Caller } from '../calls/caller.ts';
 import { type Kind, kindWords } from '../catalog/item.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import {
-  type ClientAbilities,
-  NO_ABILITIES,
-  readCapabilities,
-  TASKS_CAPABILITY,
-  traitsIn,
-} from '../protocol/envelope.ts';
+import { type ClientAbilities, NO_ABILITIES, readCapabilities, TASKS_CAPABILITY } from '../protocol/envelope.ts';
 import { decodeString, findMember } from '../protocol/json.ts';
 import { type ClientTraits, readTraits, UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
 import { type Message, parseParams } from '../protocol/message.ts';
@@ -66,13 +61,12 @@ export function requireListed({ method }: Message): Kind {
 export function sendPage({ opening }: Gateway, caller: Caller, kind: Kind, answer: Answer): void {
   const cursor = readCursor(answer.message);
   after(opening, answer, () => {
-    if (answer.place >= 0) answer.own(caller.page(kind, answer.era, cursor, traitsFor(caller, answer)));
+    if (answer.place < 0) return;
+    const client = caller.clientOf(answer.message);
+    const page = caller.page(kind, answer.era, cursor, client);
+    answer.own(page);
+    if (kind === 'tool' && isLastPage(page)) client.listed();
   });
-}
-
-/** What is known of the client that asks. With a session it is the caller's own; without one it is in the request. */
-function traitsFor(caller: Caller, { era, message }: Answer): ClientTraits {
-  return era === 'modern' ? traitsIn(message) : caller.traits;
 }
 
 /** The cursor from which to continue a list; null for the first page. */

@@ -11,8 +11,9 @@ import { asFirst } from '../calls/parked.ts';
 import type { TaskSubscription } from '../calls/tasks/tasks.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { silentChannel } from '../protocol/contract.ts';
-import type { ClientAbilities } from '../protocol/envelope.ts';
+import { type ClientAbilities, traitsIn } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
+import type { ClientTraits } from '../protocol/known-clients.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
 import { SUBSCRIPTION_ID } from '../protocol/meta.ts';
 import type { Headers } from '../protocol/param-headers.ts';
@@ -87,6 +88,7 @@ export class ModernPeer implements Client {
       door,
       revision: MODERN_REVISION,
       changed: (kind) => this.#changed(kind),
+      hears: (client) => this.#hears(client),
       updated: (uri) => this.#updated(uri),
       client: { ...silentChannel(), abilities: null },
     });
@@ -292,6 +294,12 @@ export class ModernPeer implements Client {
     for (const answer of this.#listening)
       if (this.#interests.get(answer)?.uris.has(uri))
         answer.notify(notification('notifications/resources/updated', answer, { uri }));
+  }
+
+  #hears(client: ClientTraits): boolean {
+    return this.#listening.some(
+      (answer) => this.#interests.get(answer)?.kinds.has('tools') === true && traitsIn(answer.message) === client,
+    );
   }
 
   #changed(kind: ListKind): void {

@@ -37,6 +37,8 @@ import {
 export interface PeerOptions extends ClientOptions {
   /** Sends a notification that belongs to no request. */
   notify(message: Buffer): void;
+  /** Whether such a notification reaches the client now. Absent: it always does. */
+  hears?(): boolean;
   /** The client has sent `notifications/initialized`. */
   initialized?(): void;
 }
@@ -279,7 +281,7 @@ export class Peer implements Client {
     if (revision === null) throw sessionless(this.#gateway.config.revisions);
     this.#audience = { ...readClient(message), logLevel: this.#audience.logLevel };
     this.#revision = revision;
-    const { identity, scope, door, notify } = this.#options;
+    const { identity, scope, door, notify, hears = () => true } = this.#options;
     this.#gateway.tasks.join(this, notify);
     this.#caller = this.#gateway.join({
       identity,
@@ -288,6 +290,7 @@ export class Peer implements Client {
       revision,
       traits: readIntroduction(message),
       changed: (kind) => notify(changedMessages[kind]),
+      hears,
       updated: (uri) => notify(notificationMessage('notifications/resources/updated', toBytes({ uri }))),
       client: { abilities: this.#audience, ask: (question) => this.#pose(question, null, notify), tell: notify },
     });

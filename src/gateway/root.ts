@@ -365,6 +365,7 @@ export class Root {
     return createControls(this.config.controls, {
       program: this.host?.control ?? null,
       toolsets: () => this.defaults.toolsets,
+      callThrough: this.config.callThrough,
     });
   }
 

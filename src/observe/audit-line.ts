@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { argumentsSpan } from '../calls/arguments.ts';
 import type { RecordedCall, RecordedCaller } from '../calls/observers.ts';
+import { CALL } from '../calls/through.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import { decodeString, findMember } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
@@ -133,6 +134,11 @@ function askedSpan({ bytes, method, nameStart, nameEnd, uriStart, uriEnd, params
   }
   const [start, end] = method === 'resources/read' ? [uriStart, uriEnd] : [nameStart, nameEnd];
   return start < 0 ? null : { start, end };
+}
+
+/** The tool with which the call was made, if it was not the tool itself. */
+export function printThrough({ isThrough }: RecordedCall): string {
+  return isThrough ? `,"through":"${CALL}"` : '';
 }
 
 export function printArguments(message: Message, most: number, redact: Redact): string {

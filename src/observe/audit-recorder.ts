@@ -23,6 +23,7 @@ import {
   printMs,
   printResult,
   printText,
+  printThrough,
   type RecordIds,
   type Redact,
   smallNumber,
@@ -92,6 +93,7 @@ export class AuditRecorder implements Recorder {
     const { message, by } = call;
     const { arguments: withArguments, results: withResults } = this.#config;
     if (outcome === ERROR || !call.isFound || withArguments || withResults || this.log.isFailing) return false;
+    if (call.isThrough) return false;
     const request = message.idStart < 0 ? -1 : smallNumber(message.bytes, message.idStart, message.idEnd);
     if (request < 0) return false;
     const pending = this.#pending;
@@ -125,16 +127,18 @@ export class AuditRecorder implements Recorder {
       `${printOpening(this.#parts.caller(by), message.method)}${item}` +
       `,"status":"${OUTCOMES[outcome]}","ms":${printMs(ms)}${code}` +
       `,"bytes_in":${message.bytes.length},"bytes_out":${answer === null ? 0 : sizeOf(answer)}` +
-      `${this.#arguments(message)}${this.#result(answer)}}`
+      `${printThrough(call)}${this.#arguments(message)}${this.#result(answer)}}`
     );
   }
 
-  #denialLine({ by, message }: RecordedCall, { code }: GatewayError): string {
+  #denialLine(call: RecordedCall, { code }: GatewayError): string {
+    const { by, message } = call;
     const namespace = by.namespace === null ? '' : `,"namespace":${printText(by.namespace, this.#redact)}`;
     return (
       `${this.#head()},"request":${printId(message, this.#redact)},"kind":"denial"${this.#parts.caller(by)}` +
       `,"method":"${message.method}"${namespace}${printAsked(message, this.#redact)}` +
-      `,"status":"${code}","error":"${code}","bytes_in":${message.bytes.length}${this.#arguments(message)}}`
+      `,"status":"${code}","error":"${code}","bytes_in":${message.bytes.length}` +
+      `${printThrough(call)}${this.#arguments(message)}}`
     );
   }
 

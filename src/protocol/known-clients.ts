@@ -26,7 +26,7 @@ export interface ClientTraits {
   /** The same for the instructions of a server. */
   readonly instructions: number | null;
   readonly listsAgain: ListsAgain;
-  /** Milliseconds from the answer to its list until it uses that list. */
+  /** Milliseconds from the answer to its list until it uses that list. Over HTTP, one answer can overtake another. */
   readonly settle: number;
   /** `legal`: it refuses a list that contains a URI which is not a legal URL. */
   readonly uris: 'any' | 'legal';
@@ -67,7 +67,7 @@ export const UNKNOWN_CLIENT: ClientTraits = Object.freeze({
   description: null,
   instructions: null,
   listsAgain: 'unknown',
-  settle: 0,
+  settle: 20,
   uris: 'any',
   resources: null,
   elicitation: null,
@@ -228,12 +228,15 @@ const introductions = {
   modern: new BoundedMap<string, ClientTraits>(MOST),
 };
 
-/** What is known of a client by its `clientInfo`, as JSON with one character per byte. */
+/**
+ * What is known of a client by its `clientInfo`, as JSON with one character per byte. Equal texts get the same object,
+ * and others another one, so that clients without a session can be told apart by it.
+ */
 export function readTraits(clientInfo: string, era: Era): ClientTraits {
   return getOrMake(introductions[era], clientInfo, () => {
     const bytes = Buffer.from(clientInfo, 'latin1');
     const name = readMembers(bytes)?.findLast(({ key }) => key === 'name');
-    if (name === undefined || bytes[name.start] !== QUOTE) return UNKNOWN_CLIENT;
-    return traitsOf(decodeString(bytes, name.start, name.end), era);
+    const isText = name !== undefined && bytes[name.start] === QUOTE;
+    return { ...(isText ? traitsOf(decodeString(bytes, name.start, name.end), era) : UNKNOWN_CLIENT) };
   });
 }

@@ -23,6 +23,8 @@ export interface AuditRecord {
   readonly error?: string | number;
   readonly bytes_in?: number;
   readonly bytes_out?: number;
+  /** The tool with which the call was made, if it was not the tool itself: `toolman_call`. */
+  readonly through?: string;
   /** What was done, for an administrative act. */
   readonly act?: string;
   readonly detail?: string;

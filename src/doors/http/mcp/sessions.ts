@@ -28,6 +28,7 @@ export abstract class Session {
       scope,
       door,
       notify: (message) => this.notify(message),
+      hears: () => !this.lacksStream,
       initialized: () => this.initialized(),
     });
   }

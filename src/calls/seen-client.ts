@@ -1,0 +1,67 @@
+/**
+ * One client of a caller: what it has listed, and whether it lists again when it is told that its list has changed. A
+ * session has one. A caller without sessions has one for each `clientInfo` that its requests carry.
+ */
+import type { View } from '../access/view.ts';
+import type { ClientTraits } from '../protocol/known-clients.ts';
+
+/** A call that can be kept. Ending it ends the wait. */
+interface WaitingCall {
+  waiting: { quit(): void } | null;
+}
+
+/** Milliseconds that an answer waits at most until its client has listed again. */
+const LONGEST_WAIT = 1_000;
+
+export class SeenClient {
+  traits: ClientTraits;
+  /** What it saw when it last listed its tools; null before the first time. */
+  seen: View | null = null;
+  /** Whether it has let a wait pass without listing. Nothing waits for it again. */
+  #isDeaf = false;
+  /** Called when it has listed its tools. */
+  readonly #waiting = new Set<() => void>();
+
+  constructor(traits: ClientTraits) {
+    this.traits = traits;
+  }
+
+  /** It has been sent the last page of its list of tools. */
+  listed(): void {
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const proceed of waiting) proceed();
+  }
+
+  /**
+   * Keeps a call until the client has listed its tools and had a moment to use them, because it builds its model's next
+   * step as soon as it has the answer. Calls `proceed` at once if the client is not expected to list, and after a
+   * second in any case. The argument of `proceed` says whether it has listed.
+   */
+  whenListed(call: WaitingCall, hears: boolean, proceed: (hasListed: boolean) => void): void {
+    if (!hears || this.#isDeaf || this.traits.listsAgain === 'no') {
+      proceed(false);
+      return;
+    }
+    const end = (hasListed: boolean) => {
+      call.waiting = null;
+      proceed(hasListed);
+    };
+    const settle = () => {
+      clearTimeout(timer);
+      timer = setTimeout(end, this.traits.settle, true);
+    };
+    let timer = setTimeout(() => {
+      this.#waiting.delete(settle);
+      this.#isDeaf = true;
+      end(false);
+    }, LONGEST_WAIT);
+    this.#waiting.add(settle);
+    call.waiting = {
+      quit: () => {
+        clearTimeout(timer);
+        this.#waiting.delete(settle);
+      },
+    };
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * `toolman_call`: calls a tool by its name for a client that does not show it to its model. The call becomes one of the
+ * tool that it names before anything else looks at it. So policy, limits, approvals, audit and trace treat it as a call
+ * of that tool, and its arguments and result stay the bytes that they are.
+ */
+import { GatewayError } from '../base/errors.ts';
+import { memo } from '../base/memo.ts';
+import { isObject, toObject } from '../base/objects.ts';
+import { builtInEntry } from '../catalog/entry.ts';
+import { findMember, type JsonMember, readMembers, type Span } from '../protocol/json.ts';
+import type { Message } from '../protocol/message.ts';
+import { readMessage } from '../protocol/read.ts';
+import { readArguments } from './arguments.ts';
+import type { Call } from './call.ts';
+
+export const CALL = 'toolman_call';
+
+/** Every client that sees it pays for it in tokens, so it is as short as it can be. */
+export const CALL_ENTRY = builtInEntry({
+  name: CALL,
+  description:
+    'Calls any tool of the catalog by name, also one that is missing from your list of tools. With describe: true it returns the definition of that tool instead.',
+  ...{
+    inputSchema: {
+      type: 'object',
+      properties: { name: { type: 'string' }, arguments: { type: 'object' }, describe: { type: 'boolean' } },
+      required: ['name'],
+    },
+    _meta: { 'anthropic/alwaysLoad': true },
+  },
+});
+
+const KEYS = ['name', 'arguments', 'describe'];
+const QUOTE = 0x22;
+const OPEN = 0x7b;
+const TRUE = 0x74;
+const NO_ARGUMENTS = Buffer.from('{}');
+
+/** Turns the call into one of the tool that it names. Returns false if it asks for the definition of that tool. */
+export function unwrap(call: Call): boolean {
+  const { message } = call;
+  const { name, args } = readInner(message);
+  if (name === null) return false;
+  const inner = args === null ? NO_ARGUMENTS : message.bytes.subarray(args.start, args.end);
+  call.by.calledThrough(call.by.clientOf(message));
+  call.message = readMessage(withParts(message, message.bytes.subarray(name.start, name.end), inner));
+  call.isThrough = true;
+  // A client repeats arguments in headers if their definition says so. It has not seen this one.
+  call.httpHeaders = null;
+  return true;
+}
+
+/** A null name means that a definition is asked for. */
+function readInner({ bytes, argumentsStart, argumentsEnd }: Message): { name: Span | null; args: Span | null } {
+  const members = argumentsStart < 0 ? [] : readMembers(bytes, argumentsStart, argumentsEnd);
+  if (members === null) throw invalid('needs an object as its arguments');
+  const extra = members.filter(({ key }) => !KEYS.includes(key)).map(({ key }) => `"${key}"`);
+  if (extra.length > 0) throw invalid(`does not take ${extra.join(', ')}: put what the tool takes into "arguments"`);
+  const last = (wanted: string): JsonMember | null => members.findLast(({ key }) => key === wanted) ?? null;
+  const name = last('name');
+  if (name === null || bytes[name.start] !== QUOTE) throw invalid('needs the name of a tool as the string "name"');
+  const describe = last('describe');
+  if (describe !== null && bytes[describe.start] === TRUE) return { name: null, args: null };
+  const args = last('arguments');
+  if (args !== null && bytes[args.start] !== OPEN) throw invalid('needs an object as "arguments"');
+  return { name, args };
+}
+
+function invalid(problem: string): GatewayError {
+  return new GatewayError('arguments_invalid', `${CALL} ${problem}.`);
+}
+
+/** The message with another name and other arguments. All other bytes stay. */
+function withParts({ bytes, nameStart, nameEnd, argumentsStart, argumentsEnd }: Message, name: Buffer, args: Buffer) {
+  const isNameFirst = nameStart < argumentsStart;
+  const [first, second] = isNameFirst ? [name, args] : [args, name];
+  const [start, end] = isNameFirst ? [nameStart, nameEnd] : [argumentsStart, argumentsEnd];
+  const [start2, end2] = isNameFirst ? [argumentsStart, argumentsEnd] : [nameStart, nameEnd];
+  return Buffer.concat([bytes.subarray(0, start), first, bytes.subarray(end, start2), second, bytes.subarray(end2)]);
+}
+
+/** A longer schema is not put into an error. */
+const LONGEST_SCHEMA = 10_000;
+
+/**
+ * Throws if the arguments cannot fit the tool, with its input schema, because the model may never have seen it. Only
+ * what is certain is refused: the server has the last word.
+ */
+export function requireFit({ entry, message }: Call): void {
+  const { schema, text } = inputOf(entry.item);
+  const problem = misfitOf(schema, toObject(readArguments(message)));
+  if (problem === null) return;
+  const advice =
+    text.length > LONGEST_SCHEMA ? `Ask for its definition: ${CALL} with describe: true.` : `Its input schema: ${text}`;
+  throw new GatewayError('arguments_invalid', `The arguments do not fit "${entry.name}": ${problem}. ${advice}`);
+}
+
+const inputOf = memo(({ bytes }: { readonly bytes: Buffer }) => {
+  const span = findMember(bytes, 'inputSchema');
+  const text = span === null ? '{}' : bytes.toString('utf8', span.start, span.end);
+  return { schema: toObject(JSON.parse(text)), text };
+});
+
+function misfitOf(schema: Readonly<Record<string, unknown>>, args: Readonly<Record<string, unknown>>): string | null {
+  const properties = toObject(schema.properties);
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  const missing = required.filter((key) => typeof key === 'string' && !Object.hasOwn(args, key));
+  if (missing.length > 0) return `${quoted(missing)} must be given`;
+  if (schema.additionalProperties === false && schema.patternProperties === undefined) {
+    const unknown = Object.keys(args).filter((key) => !Object.hasOwn(properties, key));
+    if (unknown.length > 0) return `it does not take ${quoted(unknown)}`;
+  }
+  for (const [key, value] of Object.entries(args)) {
+    const wanted = Object.hasOwn(properties, key) ? toObject(properties[key]).type : undefined;
+    const types: readonly unknown[] = Array.isArray(wanted) ? wanted : [wanted];
+    if (types.every((type) => typeof type === 'string' && !isOfType(value, type)))
+      return `"${key}" must be of type ${types.join(' or ')}`;
+  }
+  return null;
+}
+
+function quoted(names: readonly unknown[]): string {
+  return names.map((name) => `"${name}"`).join(', ');
+}
+
+function isOfType(value: unknown, type: string): boolean {
+  switch (type) {
+    case 'object':
+      return isObject(value);
+    case 'array':
+      return Array.isArray(value);
+    case 'null':
+      return value === null;
+    case 'integer':
+      return typeof value === 'number' && Number.isInteger(value);
+    case 'number':
+    case 'string':
+    case 'boolean':
+      return typeof value === type;
+    default:
+      // A type that JSON Schema does not have: the server decides.
+      return true;
+  }
+}
