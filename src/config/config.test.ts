@@ -70,6 +70,7 @@ it('has every default filled in', () => {
     ],
     activeToolsets: null,
     controls: ['activate'],
+    callThrough: 'auto',
     equipped: null,
     selection: 'own',
     toolsets: [],

@@ -268,6 +268,7 @@ describe('the message of the schema for', () => {
 
 it('accepts an empty configuration and fills in every default', () => {
   expect(withoutNulls(fileSchema.parse({}))).toEqual({
+    callThrough: 'auto',
     selection: 'own',
     startWait: 5000,
     uriStyle: 'auto',
