@@ -27,7 +27,7 @@ export function findTool(view: View, name: string): Entry {
  */
 export function findThrough(view: View, name: string, isFixed: boolean): Entry {
   const { entries, controls, catalog } = view;
-  const active = entries.tool.get(name);
+  const active = entries.tool.get(name) ?? findControl(view, name);
   if (active?.sourceId === BUILT_IN)
     throw new GatewayError('arguments_invalid', `"${name}" is a tool of Toolgate's own: call it directly.`);
   if (active !== undefined) return active;

@@ -79,8 +79,7 @@ export function createControls(
         return `Equip a toolset that has it first: call equip-toolset with the name "${toolsetOf(entry)}", or build-toolset.`;
       return `Add "${name}" to active_toolsets in the configuration to use it.`;
     },
-    switches: (tools) =>
-      (activates && tools.has(ACTIVATE)) || (equips && tools.has('equip-toolset')),
+    switches: (tools) => (activates && tools.has(ACTIVATE)) || (equips && tools.has('equip-toolset')),
     hint: (kind, name) => (kind === 'tool' ? (program?.hint?.(name) ?? '') : ''),
     run(name, context, args) {
       if (name === CALL) return describeTool(context, args);
