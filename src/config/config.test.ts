@@ -274,6 +274,13 @@ describe('the environment', () => {
     expect(resolved({ data_dir: 'x' }, { env: { DATA_DIR: '' } }).dataDir).toBe('/etc/app/x');
   });
 
+  it('takes PORT as its port only if nothing else names one, and only if it is one', () => {
+    expect(resolved({}, { env: { PORT: '9501' } }).http.port).toBe(9501);
+    expect(resolved({ http: { port: 1 } }, { env: { PORT: '9501' } }).http.port).toBe(1);
+    expect(resolved({}, { env: { PORT: '9501', CORE_PORT: '9999' } }).http.port).toBe(9999);
+    for (const PORT of ['', 'tcp://10.0.0.1:80', '70000']) expect(resolved({}, { env: { PORT } }).http.port).toBe(8808);
+  });
+
   it('overrides the file by CORE_PORT', () => {
     expect(resolved({ http: { port: 1 } }, { env: { CORE_PORT: '9999' } }).http.port).toBe(9999);
     expect(resolved({ http: { port: 1 } }, { env: { CORE_PORT: '' } }).http.port).toBe(1);

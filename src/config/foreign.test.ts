@@ -47,7 +47,7 @@ it('keeps the settings it knows', () => {
     { mcpServers: {}, controls: ['activate'], start_wait: 'soon', http: { prot: 1 } },
     '.mcp.json',
   );
-  expect(settings).toMatchObject({ controls: ['activate'], startWait: 5000, http: { port: 8808 } });
+  expect(settings).toMatchObject({ controls: ['activate'], startWait: 5000, http: { port: null } });
   expect(notices).toEqual([
     '.mcp.json: start_wait: ignored: expected a duration such as "250ms", "30s", "10m" or "24h", or a number of milliseconds, found "soon".',
     '.mcp.json: http.prot: ignored: unknown key. Did you mean "port"?',

@@ -111,8 +111,11 @@ const jwtShape = {
 const httpShape = {
   host: text().prefault('127.0.0.1').describe('Address to listen on.'),
   port: count(0, MAX_PORT)
-    .prefault(8808)
-    .describe('Port to listen on; 0 takes any free one. The environment variable CORE_PORT overrides this.'),
+    .optional()
+    .describe(
+      'Port to listen on; 0 takes any free one. The environment variable CORE_PORT overrides this. Default: the ' +
+        'environment variable PORT if it is a port, else 8808.',
+    ),
   allowed_origins: textList()
     .prefault([])
     .describe("Values of the header `Origin` that are accepted in addition to the gateway's own."),
@@ -170,7 +173,7 @@ export function resolveHttp(http: Section<typeof httpShape>, context: ResolveCon
     admins: texts(['http', 'admins'], http.admins),
     jwt: http.jwt === null ? null : resolveJwt(http.jwt, context),
     host: text(['http', 'host'], http.host),
-    port: variable('CORE_PORT', `a port from 0 to ${MAX_PORT}`, readPort) ?? http.port,
+    port: variable('CORE_PORT', `a port from 0 to ${MAX_PORT}`, readPort) ?? http.port ?? hostingPort(context),
     allowedOrigins:
       variable('CORS_ORIGINS', 'a list of origins', splitList) ??
       texts(['http', 'allowed_origins'], http.allowedOrigins),
@@ -183,6 +186,13 @@ export function resolveHttp(http: Section<typeof httpShape>, context: ResolveCon
         variable('INTERNAL_ALLOWED_CIDRS', 'a list of networks such as 10.0.0.0/8', readNetworks) ?? MANAGER_NETWORKS,
     },
   };
+}
+
+const DEFAULT_PORT = 8808;
+
+/** Many places that run programs set PORT. It may be meant for another program, so nothing is refused because of it. */
+function hostingPort({ env }: ResolveContext): number {
+  return readPort(env.PORT ?? '') ?? DEFAULT_PORT;
 }
 
 function readPort(text: string): number | null {

@@ -287,7 +287,6 @@ it('accepts an empty configuration and fills in every default', () => {
     },
     http: {
       host: '127.0.0.1',
-      port: 8808,
       allowedOrigins: [],
       allowedHosts: [],
       drain: 20_000,

@@ -25,7 +25,7 @@ it('.env.example is valid unchanged, and every variable in it is documented', as
   const config = await loadConfig({ cwd: tempFolder({ 'tools.toml': '' }), env });
   expect(config).toMatchObject({
     dataDir: '/data',
-    http: { port: 8000, sse: true, sessionTtl: 86_400_000, allowedOrigins: [] },
+    http: { port: 8808, sse: true, sessionTtl: 86_400_000, allowedOrigins: [] },
     audit: { retention: 30 },
     folders: { watch: true, debounce: 300, timeout: 60_000, concurrency: 64 },
     revisions: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'],

@@ -47,15 +47,15 @@ describe('a gateway with BEARER_TOKEN', () => {
     expect(replies.map(({ status }) => status)).toEqual([400, 400]);
   });
 
-  it('requires it for every method and path except the health probes', async () => {
+  it('requires it for every method and path except the health probes and the welcome', async () => {
     const ask = async (method: string, path: string) =>
       (await fetch(gateway.origin + path, { method, headers: { accept: '*/*' } })).status;
     expect(await Promise.all(['GET', 'DELETE', 'PUT', 'OPTIONS'].map((verb) => ask(verb, '/mcp')))).toEqual([
       401, 401, 401, 401,
     ]);
-    expect(await Promise.all(['/', '/admin', '/nothing'].map((path) => ask('GET', path)))).toEqual([401, 401, 401]);
-    expect(await Promise.all(['/health', '/healthz', '/ready'].map((path) => ask('GET', path)))).toEqual([
-      200, 200, 200,
+    expect(await Promise.all(['/admin', '/nothing'].map((path) => ask('GET', path)))).toEqual([401, 401]);
+    expect(await Promise.all(['/', '/health', '/healthz', '/ready'].map((path) => ask('GET', path)))).toEqual([
+      200, 200, 200, 200,
     ]);
   });
 

@@ -15,7 +15,7 @@ import { initialize, PING } from '../support/raw-http.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 
-const ROUTES = doorRoutes({ base: '', sse: {}, rest: {} } as DoorHandlers).routes;
+const ROUTES = doorRoutes({ base: '', ownsRoot: true, sse: {}, rest: {} } as DoorHandlers).routes;
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const ROLES = ['no token', 'wrong', 'expired', 'another agent', 'the agent', 'an admin'] as const;

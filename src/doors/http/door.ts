@@ -119,6 +119,8 @@ export async function makeDoor(
       mcp: createMcpHandler(gateway, sessions, stateless, backpressure, fail),
       sse: createSseHandlers(gateway, sessions, backpressure, base, fail),
       rest: rest.handlers,
+      ownsRoot: server.host !== null || base !== '',
+      needsToken: () => !authenticator.isOpen,
       isDraining: () => front.isDraining,
       resource,
     }),

@@ -1,4 +1,5 @@
 /** The routes of the HTTP door: paths, methods and who may use them. `docs/agents.md` has the same table. */
+import { GatewayError } from '../../base/errors.ts';
 import { FULL_SCOPE } from '../../calls/caller.ts';
 import type { HttpConfig } from '../../config/http.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
@@ -11,6 +12,7 @@ import type { SseHandlers } from './mcp/sse.ts';
 import { sendDocsPage } from './rest/docs-page.ts';
 import { REST_SCOPE, type RestHandlers } from './rest/rest.ts';
 import type { AgentHandler, AgentRoute, OpenHandler, OpenRoute, Route, RouteTable } from './router.ts';
+import { sendWelcome } from './welcome.ts';
 import { sendJson } from './wire/reply.ts';
 
 /** The handlers behind a door's routes. */
@@ -21,6 +23,10 @@ export interface DoorHandlers {
   readonly mcp: AgentHandler;
   readonly sse: SseHandlers;
   readonly rest: RestHandlers;
+  /** Whether `/` is the door's: the root of another program's server is not. */
+  readonly ownsRoot: boolean;
+  /** Whether clients need a credential. */
+  needsToken(): boolean;
   /** Whether the door is draining. */
   isDraining(): boolean;
   /** The resource URL that tokens must be issued for. */
@@ -61,7 +67,7 @@ function probe(handle: OpenHandler): Anywhere<OpenRoute> {
 }
 
 export function doorRoutes(handlers: DoorHandlers): RouteTable {
-  const { gateway, base, sse, rest, isDraining, resource } = handlers;
+  const { gateway, base, sse, rest, isDraining, resource, ownsRoot, needsToken } = handlers;
 
   const mcp = mcpRoute(handlers.mcp);
   const stream = sseRoute('GET', sse.open);
@@ -75,6 +81,21 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
   // The page needs no credential, because it contains no tools: it requests the document with its reader's credential.
   const docs: Anywhere<OpenRoute> = { methods: READ, access: 'open', errors: 'rest', handle: sendDocsPage };
   const mcpo = { errors: 'mcpo', isEnabled: (config: HttpConfig) => config.mcpo } as const;
+
+  const welcome = { base, publicUrl: () => gateway.config.http.publicUrl, needsToken };
+  const message = `There is nothing here; MCP is at ${base}/mcp, tools over REST are at ${base}/tools.`;
+  const root: OpenRoute = {
+    path: '/',
+    methods: [...READ, 'POST'],
+    access: 'open',
+    errors: 'rpc',
+    handle(request, response, headers) {
+      // A client that was given this address for MCP has to hear the right one.
+      if (request.method === 'POST' || request.headers.accept === 'text/event-stream')
+        throw new GatewayError('path_unknown', message);
+      sendWelcome(welcome, request, response, headers);
+    },
+  };
 
   const health = probe((_, response) => sendJson(response, 200, { status: 'ok' }));
   const ready = probe((_, response) => {
@@ -94,6 +115,7 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
 
   return {
     routes: [
+      ...(ownsRoot ? [root] : []),
       { path: '/mcp', ...mcp },
       { path: '/mcp/t/*', ...mcp },
       { path: '/ns/*/mcp', ...mcp },
@@ -152,11 +174,7 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
       { path: '/*/docs', ...docs, ...mcpo },
       { path: '/*/*', ...restRoute(['POST'], rest.mcpoCall), ...mcpo },
     ],
-    fallback: {
-      access: 'agent',
-      errors: 'rpc',
-      message: `There is nothing here; MCP is at ${base}/mcp, tools over REST are at ${base}/tools.`,
-    },
+    fallback: { access: 'agent', errors: 'rpc', message },
     aliasOf: (path) => (path === new URL(metadataUrl(resource())).pathname ? METADATA_PATH : null),
     readsQuery: true,
     pageHeaders: PAGE_HEADERS,
