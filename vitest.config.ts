@@ -16,6 +16,7 @@ const WIDE = [
   'test/tool-folders/worker-orphans.test.ts',
   'test/rest/schemathesis.test.ts',
   'test/examples/examples-folders.test.ts',
+  'test/examples/personas.test.ts',
   'test/scripts/test-runner-faults.test.ts',
 ];
 /** These need a process of their own: they replace clocks that modules keep, or measure code that other tests have warmed up. */

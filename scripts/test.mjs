@@ -76,7 +76,8 @@ async function setUp() {
   }, MOST_SET_UP * 60_000);
   await ensureInstalled();
   // At the same time, because each mostly waits for something else.
-  await Promise.all([ensureTestTools(), ensurePrograms().then(ensurePython), checkSource()]);
+  const needs = { wide: has('--wide') || has('--ci') };
+  await Promise.all([ensureTestTools(needs), ensurePrograms().then(() => ensurePython(needs)), checkSource()]);
   clearTimeout(watchdog);
 }
 
