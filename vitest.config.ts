@@ -39,7 +39,7 @@ export default defineConfig({
     watch: false,
     pool: 'forks',
     // Most tests wait most of the time. Long tests measure memory and how quickly calls are answered.
-    maxWorkers: soak ? 2 : 6,
+    maxWorkers: soak ? 2 : 8,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     // The provider warns that it is not for production.

@@ -20,6 +20,17 @@ export const dataDir = join(kept, 'data');
 /** The uv that `npm test` installs. */
 export const uv: string = join(kept, 'uv', 'bin', 'uv');
 
+/**
+ * The variables of a gateway that may install Python packages: the user's registry, and uv, which is quicker than pip. A
+ * wide run installs with pip.
+ */
+export const installer: Record<string, string> = {
+  ...Object.fromEntries(
+    Object.entries(process.env).filter((entry): entry is [string, string] => /^(PIP|UV)_/.test(entry[0])),
+  ),
+  TOOLGATE_UV: isWide || !existsSync(uv) ? 'off' : uv,
+};
+
 /** Why tests with Python are skipped; undefined if they run. In CI they are not skipped: this module fails. */
 export const noPython: string | undefined = await whyNot();
 isReason(noPython);
@@ -36,9 +47,9 @@ async function whyNot(): Promise<string | undefined> {
   }
 }
 
-/** The environment that folders without requirements share. Built with uv, which is quicker; in a wide run with pip. */
+/** The environment that folders without requirements share. */
 export function basePython(): Promise<WorkerEnvironment> {
-  return prepare(tempFolder(), { ...process.env, TOOLGATE_UV: isWide || !existsSync(uv) ? 'off' : uv });
+  return prepare(tempFolder(), { ...process.env, ...installer });
 }
 
 /** An environment that is kept for the next run. */
