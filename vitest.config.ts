@@ -1,4 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const soak = process.env.SOAK === '1';
 /** Long tests that cover what others cover too, or more of the same. They run with `npm run test:wide`. */
@@ -29,6 +30,16 @@ const ALONE = [
   'test/policy/seeing.test.ts',
   'test/modern-clients/modern-streams.test.ts',
 ];
+/** Files that take long start first, so that none of them runs alone at the end. */
+const LONG =
+  /\/test\/(resilience|secrets|docs|tool-folders|clients|deploy)\/|\/(keys|questions-legacy|results-between-eras|changes|package|namespace-policy|mcp-tasks-conformance|replay)\.test/;
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isLong = ({ moduleId }: TestSpecification) => LONG.test(moduleId);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
 const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts'];
 const narrow = process.env.WIDE === '1' ? [] : WIDE;
 
@@ -40,6 +51,7 @@ export default defineConfig({
     pool: 'forks',
     // Most tests wait most of the time. Long tests measure memory and how quickly calls are answered.
     maxWorkers: soak ? 2 : 8,
+    sequence: { sequencer: LongFirst },
     testTimeout: 30_000,
     hookTimeout: 30_000,
     // The provider warns that it is not for production.
