@@ -30,14 +30,18 @@ const ALONE = [
   'test/policy/seeing.test.ts',
   'test/modern-clients/modern-streams.test.ts',
 ];
-/** Files that take long start first, so that none of them runs alone at the end. */
+/**
+ * Files that take long start first, so that none of them runs alone at the end. Before them those with a process of their own:
+ * in the middle each of them would end a worker, and the next one would load all modules again.
+ */
 const LONG =
   /\/test\/(resilience|secrets|docs|tool-folders|clients|deploy)\/|\/(keys|questions-legacy|results-between-eras|changes|package|namespace-policy|mcp-tasks-conformance|replay)\.test/;
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    const isLong = ({ moduleId }: TestSpecification) => LONG.test(moduleId);
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+    const rank = ({ moduleId, project }: TestSpecification) =>
+      project.name === 'alone' ? 0 : LONG.test(moduleId) ? 1 : 2;
+    return sorted.sort((a, b) => rank(a) - rank(b));
   }
 }
 const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts'];

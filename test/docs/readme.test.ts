@@ -8,8 +8,9 @@ import { childEnv, startChild } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { connectHttp, openPipe } from '../support/connection.ts';
 import { root, runPage, type Sandbox, toPattern } from '../support/docs-page.ts';
+import { installer } from '../support/installer.ts';
 import { alive, descendants, waitFor } from '../support/processes.ts';
-import { dataDir, installer, noPython } from '../support/python.ts';
+import { dataDir, noPython } from '../support/python.ts';
 import { tempFolder } from '../support/temp.ts';
 
 describe('README.md', () => {

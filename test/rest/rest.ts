@@ -3,8 +3,9 @@ import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { withMembers } from '../support/child.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { installer } from '../support/installer.ts';
 import { waitFor } from '../support/processes.ts';
-import { basePython, installer } from '../support/python.ts';
+import { basePython } from '../support/python.ts';
 import { serverEntry } from '../support/server.ts';
 import { type Files, tempFolder } from '../support/temp.ts';
 

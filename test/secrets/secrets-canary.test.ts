@@ -9,9 +9,10 @@ import { auditOf, isAdmin, isCall, readLines } from '../support/audit-records.ts
 import { commandLines, filesIn, findIn as findValues, startEcho } from '../support/canary.ts';
 import { runCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { installer } from '../support/installer.ts';
 import { openStore } from '../support/killing.ts';
 import { waitFor } from '../support/processes.ts';
-import { basePython, installer, noPython } from '../support/python.ts';
+import { basePython, noPython } from '../support/python.ts';
 import { server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';

@@ -1,5 +1,4 @@
 /** For tests of Python tools: an environment with FastMCP, built once for all runs, and the host program in it. */
-import { existsSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -10,26 +9,13 @@ import type { WorkerEnvironment } from '../../src/workers/environment.ts';
 import { preparePython } from '../../src/workers/python-environment.ts';
 import { type Child, childEnv, startChild, within } from './child.ts';
 import { atEnd } from './cleanup.ts';
+import { installer } from './installer.ts';
 import { isReason, whyNotCreated } from './needs.ts';
 import { type Files, tempFolder } from './temp.ts';
-import { isWide } from './wide.ts';
 
 const kept = fileURLToPath(new URL('../tools/python/', import.meta.url));
 /** The data folder with that environment. */
 export const dataDir = join(kept, 'data');
-/** The uv that `npm test` installs. */
-export const uv: string = join(kept, 'uv', 'bin', 'uv');
-
-/**
- * The variables of a gateway that may install Python packages: the user's registry, and uv, which is quicker than pip. A
- * wide run installs with pip.
- */
-export const installer: Record<string, string> = {
-  ...Object.fromEntries(
-    Object.entries(process.env).filter((entry): entry is [string, string] => /^(PIP|UV)_/.test(entry[0])),
-  ),
-  TOOLGATE_UV: isWide || !existsSync(uv) ? 'off' : uv,
-};
 
 /** Why tests with Python are skipped; undefined if they run. In CI they are not skipped: this module fails. */
 export const noPython: string | undefined = await whyNot();

@@ -6,8 +6,9 @@ import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { forgetPythonFailures, preparePython } from '../../src/workers/python-environment.ts';
+import { uv } from '../support/installer.ts';
 import { running, waitFor } from '../support/processes.ts';
-import { basePython, noPython, prepare, startHost, uv } from '../support/python.ts';
+import { basePython, noPython, prepare, startHost } from '../support/python.ts';
 import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
 
 interface Attempt {
