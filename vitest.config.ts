@@ -54,7 +54,7 @@ export default defineConfig({
     watch: false,
     pool: 'forks',
     // Most tests wait most of the time. Long tests measure memory and how quickly calls are answered.
-    maxWorkers: soak ? 2 : 10,
+    maxWorkers: soak ? 2 : 8,
     sequence: { sequencer: LongFirst },
     testTimeout: 30_000,
     hookTimeout: 30_000,

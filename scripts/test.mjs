@@ -74,10 +74,13 @@ async function setUpAndRun() {
     fail(`The set-up did not end within ${MOST_SET_UP} minutes.`);
     process.kill(process.pid, 'SIGTERM');
   }, MOST_SET_UP * 60_000);
-  await ensureInstalled();
   // At the same time, because each mostly waits for something else.
   const needs = { wide: has('--wide') || has('--ci') };
-  await Promise.all([ensureTestTools(needs), ensurePrograms().then(() => ensurePython(needs)), ensureBuilt()]);
+  await Promise.all([
+    ensureInstalled().then(ensureBuilt),
+    ensureTestTools(needs),
+    ensurePrograms().then(() => ensurePython(needs)),
+  ]);
   clearTimeout(watchdog);
   const [complaints] = await Promise.all([checkSource(), runParts()]);
   for (const text of complaints) console.log(text);
