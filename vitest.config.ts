@@ -1,4 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const soak = process.env.SOAK === '1';
 /** Long tests that cover what others cover too, or more of the same. They run with `npm run test:wide`. */
@@ -16,6 +17,7 @@ const WIDE = [
   'test/tool-folders/worker-orphans.test.ts',
   'test/rest/schemathesis.test.ts',
   'test/examples/examples-folders.test.ts',
+  'test/examples/personas.test.ts',
   'test/scripts/test-runner-faults.test.ts',
 ];
 /** These need a process of their own: they replace clocks that modules keep, or measure code that other tests have warmed up. */
@@ -28,6 +30,20 @@ const ALONE = [
   'test/policy/seeing.test.ts',
   'test/modern-clients/modern-streams.test.ts',
 ];
+/**
+ * Files that take long start first, so that none of them runs alone at the end. Before them those with a process of their own:
+ * in the middle each of them would end a worker, and the next one would load all modules again.
+ */
+const LONG =
+  /\/test\/(resilience|secrets|docs|tool-folders|clients|deploy)\/|\/(keys|questions-legacy|results-between-eras|changes|package|namespace-policy|mcp-tasks-conformance|replay)\.test/;
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const rank = ({ moduleId, project }: TestSpecification) =>
+      project.name === 'alone' ? 0 : LONG.test(moduleId) ? 1 : 2;
+    return sorted.sort((a, b) => rank(a) - rank(b));
+  }
+}
 const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts'];
 const narrow = process.env.WIDE === '1' ? [] : WIDE;
 
@@ -38,7 +54,8 @@ export default defineConfig({
     watch: false,
     pool: 'forks',
     // Most tests wait most of the time. Long tests measure memory and how quickly calls are answered.
-    maxWorkers: soak ? 2 : 6,
+    maxWorkers: soak ? 2 : 8,
+    sequence: { sequencer: LongFirst },
     testTimeout: 30_000,
     hookTimeout: 30_000,
     // The provider warns that it is not for production.

@@ -13,7 +13,7 @@ const TOOLGATE = here('../bin/toolgate.mjs');
 const BUILT = here('../dist/cli/main.js');
 const START_PATIENCE_MS = 60_000;
 /** The environment that Python folders share. That of the tests, because building one takes long. */
-export const VENVS = here('../test/tools/python/dock/venvs/_base');
+export const VENVS = here('../test/tools/python/data/venvs/_base');
 
 /** Why Toolgate cannot be measured, or undefined. */
 export function whyNoToolgate() {

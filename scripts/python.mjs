@@ -1,5 +1,6 @@
-// Virtual environments for tests: one for each major version of the Python SDK, and one for Schemathesis, which tests REST.
-// Without Python, or without venv, those tests are skipped with a reason; in CI they fail.
+// Virtual environments for tests: one for each major version of the Python SDK, and for the wide tests one for Schemathesis,
+// which tests REST. uv installs them, because pip takes ten times the CPU. Without Python, or without venv, those tests are
+// skipped with a reason; in CI they fail.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,19 +9,21 @@ import { once, retry, root, run, step } from './setup.mjs';
 const tools = join(root, 'test', 'tools');
 const folder = join(tools, 'python');
 const reason = join(folder, 'missing.txt');
-const environments = ['v1', 'v2', 'rest'].map((name) => ({
+const environmentOf = (name) => ({
   path: join(folder, name),
   python: join(folder, name, 'bin', 'python'),
   stamp: join(folder, name, '.stamp'),
   requirements: join(tools, `python-${name}.txt`),
-}));
+});
 
-export async function ensurePython() {
+export async function ensurePython({ wide }) {
+  // uv first, because it installs the others.
+  const environments = ['uv', 'v1', 'v2', ...(wide ? ['rest'] : [])].map(environmentOf);
   try {
     await once(
       'python',
       () => environments.every(isCurrent),
-      () => step('Installing the Python SDK and Schemathesis', createAll),
+      () => step('Installing Python packages', () => createAll(environments)),
     );
     rmSync(reason, { force: true });
   } catch (error) {
@@ -35,26 +38,34 @@ function isCurrent({ python, stamp, requirements }) {
   return existsSync(python) && existsSync(stamp) && readFileSync(stamp, 'utf8') === hashOf(requirements);
 }
 
-async function createAll() {
-  const results = await Promise.allSettled(environments.map(create));
+async function createAll([uv, ...others]) {
+  await create(uv, async ({ path, python, requirements }) => {
+    if (!(await works('python3', ['--version']))) throw new Error('python3 is not installed.');
+    await must('python3', ['-m', 'venv', path]);
+    const patience = ['--retries', '5', '--timeout', '60', '--disable-pip-version-check'];
+    await must(python, ['-m', 'pip', 'install', '--quiet', '--no-compile', ...patience, '-r', requirements]);
+  });
+  const program = join(uv.path, 'bin', 'uv');
+  const results = await Promise.allSettled(
+    others.map((environment) =>
+      create(environment, async ({ path, python, requirements }) => {
+        await must(program, ['venv', '--quiet', '--python', 'python3', path]);
+        await must(program, ['pip', 'install', '--quiet', '--python', python, '-r', requirements]);
+      }),
+    ),
+  );
   const failed = results.find(({ status }) => status === 'rejected');
   if (failed) throw failed.reason;
 }
 
-async function create(environment) {
-  const { path, python, stamp, requirements } = environment;
+async function create(environment, install) {
+  const { path, stamp, requirements } = environment;
   if (isCurrent(environment)) return;
-  rmSync(path, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const patience = ['--retries', '5', '--timeout', '60', '--disable-pip-version-check'];
-  if (await works('uv', ['--version'])) {
-    await must('uv', ['venv', '--quiet', '--python', 'python3', path]);
-    await retry(3, () => must('uv', ['pip', 'install', '--quiet', '--python', python, '-r', requirements]));
-  } else {
-    if (!(await works('python3', ['--version']))) throw new Error('python3 is not installed.');
-    await must('python3', ['-m', 'venv', path]);
-    await retry(3, () => must(python, ['-m', 'pip', 'install', '--quiet', ...patience, '-r', requirements]));
-  }
+  await retry(3, () => {
+    rmSync(path, { recursive: true, force: true });
+    return install(environment);
+  });
   writeFileSync(stamp, hashOf(requirements));
 }
 

@@ -26,8 +26,10 @@ export function ensureInstalled() {
 }
 
 /** Installs the programs that tests run. Not in the root folder, where a Node binary would shadow `node`. */
-export function ensureTestTools() {
-  return ensurePackages('tools', join(root, 'test', 'tools'), 'Installing test tools');
+export async function ensureTestTools({ wide }) {
+  await ensurePackages('tools', join(root, 'test', 'tools'), 'Installing test tools');
+  if (wide)
+    await ensurePackages('wide-tools', join(root, 'test', 'tools', 'wide'), 'Installing tools of the wide tests');
 }
 
 /** Builds dist/ unless it is current. */

@@ -8,7 +8,7 @@
 // All other arguments go to vitest.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { appendFileSync, closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -62,40 +62,53 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => s
 stopWithNpm();
 try {
   if (has('--ci')) process.env.CI ||= 'true';
-  if (!has('--only-tests')) await setUp();
-  await runParts();
+  if (has('--only-tests')) await runParts();
+  else await setUpAndRun();
 } catch (error) {
   fail(error.message);
 }
 finish();
 
-async function setUp() {
+async function setUpAndRun() {
   const watchdog = setTimeout(() => {
     fail(`The set-up did not end within ${MOST_SET_UP} minutes.`);
     process.kill(process.pid, 'SIGTERM');
   }, MOST_SET_UP * 60_000);
-  await ensureInstalled();
   // At the same time, because each mostly waits for something else.
-  await Promise.all([ensureTestTools(), ensurePrograms().then(ensurePython), checkSource()]);
+  const needs = { wide: has('--wide') || has('--ci') };
+  await Promise.all([
+    ensureInstalled().then(ensureBuilt),
+    ensureTestTools(needs),
+    ensurePrograms().then(() => ensurePython(needs)),
+  ]);
   clearTimeout(watchdog);
+  const [complaints] = await Promise.all([checkSource(), runParts()]);
+  for (const text of complaints) console.log(text);
 }
 
+/** Returns what the checks that failed printed. It is shown after the tests, which run at the same time. */
 async function checkSource() {
-  await ensureBuilt();
-  await check('Types', join('typescript', 'bin', 'tsc'), '--noEmit', '-p', 'tsconfig.test.json');
-  await check(
-    'Types of the page',
-    join('typescript', 'bin', 'tsc'),
-    '-p',
-    join('src', 'doors', 'http', 'rest', 'page'),
-  );
-  await check('Lint and format', join('@biomejs', 'biome', 'bin', 'biome'), 'check', '.');
+  const tsc = join('typescript', 'bin', 'tsc');
+  const page = join('src', 'doors', 'http', 'rest', 'page');
+  const outputs = [
+    await check('Types', tsc, '--noEmit', '-p', 'tsconfig.test.json'),
+    await check('Types of the page', tsc, '-p', page),
+    await check('Lint and format', join('@biomejs', 'biome', 'bin', 'biome'), 'check', '.'),
+  ];
+  return outputs.flat();
 }
 
 /** A check that fails counts as one failed test; one that passes is not counted. */
 async function check(what, bin, ...args) {
-  const code = await run(process.execPath, [join(root, 'node_modules', bin), ...args], { stdio: 'inherit' });
-  if (code !== 0) fail(`${what}: failed, see above.`);
+  const path = join(root, '.toolgate', `check-${process.pid}.log`);
+  const log = openSync(path, 'w');
+  const code = await run(process.execPath, [join(root, 'node_modules', bin), ...args], { stdio: ['ignore', log, log] });
+  closeSync(log);
+  const output = readFileSync(path, 'utf8');
+  rmSync(path);
+  if (code === 0) return [];
+  fail(`${what}: failed, see above.`);
+  return [output];
 }
 
 async function runParts() {

@@ -2,11 +2,14 @@
  * The same with an independent client, written neither by us nor for the SDK's tests: the command line of the
  * Inspector.
  */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { doors, isModern, isPipe } from '../support/doors.ts';
 import { bin, startHttp } from '../support/gateway.ts';
 import { inspect } from '../support/inspector.ts';
-import { server, serversToml } from '../support/server.ts';
+import { running, waitFor } from '../support/processes.ts';
+import { fixture, server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 
 const config = `active_toolsets = ["git_s*", "git_log*"]\n${serversToml({
@@ -95,5 +98,31 @@ describe.each([...doors, 'sse'] as const)('the MCP Inspector over %s', (way) => 
     const { code, error } = await ask('resources/read', '--uri', 'git_log://2');
     expect(code).toBe(1);
     expect(error?.message).toContain('There is no resource "git_log://2"');
+  });
+});
+
+describe('the Inspector without a gateway', () => {
+  const everything = fileURLToPath(
+    new URL('../../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url),
+  );
+
+  it('lists and calls over stdio', async () => {
+    const list = await inspect(['node', everything, '--method', 'tools/list']);
+    expect(list).toMatchObject({ code: 0, json: { result: { tools: expect.any(Array) } } });
+    const call = ['--method', 'tools/call', '--tool-name', 'echo', '--tool-arg', 'message=hi'];
+    expect((await inspect(['node', everything, ...call])).stdout).toContain('Echo: hi');
+  });
+
+  it('reports an error, and a server that never answers', async () => {
+    const unknown = await inspect(['node', fixture('basic'), '--method', 'tools/call', '--tool-name', 'nope']);
+    expect(unknown).toMatchObject({ code: 5, json: { error: { code: 'tool_not_found' } } });
+    const config = { mcpServers: { h: { command: 'node', args: [fixture('hang'), '--on', 'initialize'] } } };
+    const cwd = tempFolder({ 'c.json': JSON.stringify(config) });
+    const late = inspect(['--config', join(cwd, 'c.json'), '--server', 'h', '--method', 'tools/list'], {
+      cwd,
+      timeout: 3000,
+    });
+    await expect(late).rejects.toThrow('did not end within 3000 ms');
+    await waitFor(() => running(fixture('hang')).length === 0);
   });
 });

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { bin, startHttp } from '../support/gateway.ts';
 import { running, waitFor } from '../support/processes.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
-import { nodeFor, type Run, runTool, tool } from '../support/tools.ts';
+import { nodeFor, type Run, runTool, wideTool } from '../support/tools.ts';
 import { configWith } from './clients.ts';
 
 let home: string;
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 
 function mcporter(...args: string[]): Promise<Run> {
-  const all = [tool('mcporter', 'dist', 'cli.js'), '--config', join(home, 'mcporter.json'), ...args];
+  const all = [wideTool('mcporter', 'dist', 'cli.js'), '--config', join(home, 'mcporter.json'), ...args];
   return runTool(nodeFor('mcporter', '24.0'), all, { cwd: home, env: { HOME: home } });
 }
 

@@ -8,6 +8,7 @@ import { childEnv, startChild } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { connectHttp, openPipe } from '../support/connection.ts';
 import { root, runPage, type Sandbox, toPattern } from '../support/docs-page.ts';
+import { installer } from '../support/installer.ts';
 import { alive, descendants, waitFor } from '../support/processes.ts';
 import { dataDir, noPython } from '../support/python.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -52,7 +53,7 @@ describe('npm start', () => {
         HOME: tempFolder(),
         npm_config_update_notifier: 'false',
         DATA_DIR: dataDir,
-        TOOLGATE_UV: 'off',
+        ...installer,
       });
       // A process group of its own, as in a terminal: Ctrl-C reaches all of its processes at once.
       const child = spawn('npm', ['start', '--', '--port', '0'], { cwd: root, env, detached: true });

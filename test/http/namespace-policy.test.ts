@@ -12,6 +12,7 @@ import { createGateway } from '../support/in-process-gateway.ts';
 import { AGENTS, NAMES, naivelyAllowed, type RandomPolicy, randomPolicy, SERVERS } from '../support/policies.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
+import { runs } from '../support/wide.ts';
 
 const cwd = tempFolder();
 const mcpServers = Object.fromEntries(
@@ -94,7 +95,7 @@ describe('with random policies, exactly the listed items of each namespace can b
         gateway.apply(configOf(policy));
         for (const server of SERVERS) await check(door, policy, agent, server);
       }),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     );
   });
 });

@@ -15,16 +15,15 @@ import { waitFor } from '../support/processes.ts';
 import { fixture, server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 import { packageVersion } from '../support/version.ts';
+import { some } from '../support/wide.ts';
 
 const run = promisify(execFile);
-const newer: [string, string][] = [
-  ['22', NODE_22],
-  ['24', NODE_24],
-];
-const nodes: [string, string][] = [['that runs the tests', process.execPath], ...newer];
+const newest: [string, string] = ['24', NODE_24];
+const newer: readonly [string, string][] = some([['22', NODE_22], newest], [newest]);
+const nodes: readonly [string, string][] = [['that runs the tests', process.execPath], ...newer];
 
-function itOnEach(some: typeof nodes, name: string, test: (node: string) => Promise<void>): void {
-  for (const [version, node] of some) it.skipIf(isMissingNode(node))(`${name} ${version}`, () => test(node));
+function itOnEach(versions: typeof nodes, name: string, test: (node: string) => Promise<void>): void {
+  for (const [version, node] of versions) it.skipIf(isMissingNode(node))(`${name} ${version}`, () => test(node));
 }
 
 /** A typical program in TypeScript. */

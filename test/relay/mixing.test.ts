@@ -5,9 +5,10 @@ import { expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
 import { INITIALIZED } from '../support/raw-http.ts';
 import { type Era, metaOf, modernHeaders } from '../support/relay-clients.ts';
+import { isWide } from '../support/wide.ts';
 import { upstreams, upstreamsToml } from './paths.ts';
 
-const CLIENTS = 200;
+const CLIENTS = isWide ? 200 : 40;
 const CALLS = 30;
 
 /** Posts on a keep-alive connection and returns the session header and the body. */

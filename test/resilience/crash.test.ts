@@ -22,7 +22,7 @@ import { fixture, server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 
-useProcesses();
+useProcesses('servers');
 
 const crash = { namespace: 'crash', command: server('crash') };
 const other = { namespace: 'other', command: server('basic', '--tools', 'echo,whoami') };

@@ -11,13 +11,14 @@ import { server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 
-useProcesses();
+useProcesses('servers');
 
 const flood = (...args: (string | number)[]) => ({ namespace: 'f', command: server('flood', ...args) });
 
 describe('stderr of a server', () => {
   it('is read but not kept: 200 MB block no call and cost no memory', async () => {
-    const gateway = await startStdio({ config: toml([flood('--stderr', 100_000_000)], { start_wait: '20s' }) });
+    const config = toml([flood('--stderr', 100_000_000)], { start_wait: '20s' });
+    const gateway = await startStdio({ config, process: true });
     expect(await toolNames(gateway.client)).toContain('f_ok');
     expect(await callText(gateway.client, 'f_stderr', { bytes: 100_000_000 })).toBe('100000000 bytes on stderr');
     expect(await callText(gateway.client, 'f_ok')).toMatch(/^\d+$/);

@@ -10,7 +10,7 @@ import { useProcesses } from '../support/switch.ts';
 import { DOWN, downs, halt, often, other, otherTools } from './health.ts';
 
 // A server is suspended, which only a process can be.
-useProcesses();
+useProcesses('servers');
 
 describe('health checks of a server over HTTP', () => {
   it('remove a hanging server, and restore it when it answers', async () => {
@@ -91,7 +91,7 @@ describe('health checks of a server over HTTP', () => {
   it('are spread out over twenty servers and cost little CPU', async () => {
     const plain = await startPlain();
     const servers = Array.from({ length: 20 }, (_, n) => ({ namespace: `s${n}`, url: `${plain.origin}/${n}` }));
-    const gateway = await startStdio({ config: toml(servers, { health_interval: '1s' }) });
+    const gateway = await startStdio({ config: toml(servers, { health_interval: '1s' }), process: true });
     expect(await toolNames(gateway.client)).toHaveLength(20);
     const start = cpuOf(gateway.pid);
     const began = performance.now();

@@ -10,7 +10,7 @@ import { tempFolder } from '../support/temp.ts';
 import { some } from '../support/wide.ts';
 import { downs, hang, methodsIn, often } from './health.ts';
 
-useProcesses();
+useProcesses('servers');
 
 describe('a working server is not restarted by health checks', () => {
   const working: [string, object, string, string][] = [

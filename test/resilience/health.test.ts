@@ -20,7 +20,7 @@ import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { DOWN, downs, halt, hang, methodsIn, often, other, otherTools } from './health.ts';
 
-useProcesses();
+useProcesses('servers');
 
 const hangTools = ['ok', 'hang', 'freeze', 'block', 'cancelled', 'slow'].map((name) => `h_${name}`);
 

@@ -21,7 +21,7 @@ import {
 import { server, startHttpServer } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 
-useProcesses();
+useProcesses('servers');
 
 /** A web server with custom answers. */
 async function startFake(handle: (request: IncomingMessage, response: ServerResponse, body: string) => void) {

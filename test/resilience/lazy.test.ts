@@ -9,7 +9,7 @@ import { server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 
-useProcesses();
+useProcesses('servers');
 
 let count = 0;
 /** A server whose process can be found by name. */

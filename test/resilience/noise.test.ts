@@ -7,7 +7,7 @@ import { callError, callText, logged, logOf, memoryOf, timed, toml, toolNames } 
 import { server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 
-useProcesses();
+useProcesses('servers');
 
 const odd = (...args: string[]) => ({
   namespace: 'odd',
@@ -80,7 +80,7 @@ describe('limits.message', () => {
 
   it('also applies to noise, which costs no memory', async () => {
     const command = server('garbage', '--kinds', 'text', '--huge', 10_000_000);
-    const gateway = await startStdio({ config: toml([{ namespace: 'g', command }], limits) });
+    const gateway = await startStdio({ config: toml([{ namespace: 'g', command }], limits), process: true });
     for (let n = 0; n < 5; n++) expect(await callText(gateway.client, 'g_ok', { n })).toBe(`{"n":${n}}`);
     expect(memoryOf(gateway.pid)).toBeLessThan(200);
   });

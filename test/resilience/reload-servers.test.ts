@@ -20,7 +20,7 @@ import {
 import { server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 
-useProcesses();
+useProcesses('servers');
 
 const basic = (namespace: string, ...args: (string | number)[]) => ({
   namespace,

@@ -3,6 +3,7 @@ import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { withMembers } from '../support/child.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { installer } from '../support/installer.ts';
 import { waitFor } from '../support/processes.ts';
 import { basePython } from '../support/python.ts';
 import { serverEntry } from '../support/server.ts';
@@ -32,13 +33,12 @@ export async function startRest(
 ): Promise<RestGateway> {
   const cwd = tempFolder({ 'toolgate.json': JSON.stringify(config), ...files });
   // The variables that the environment was built with.
-  const installer = Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(PIP|UV)_/.test(name)));
   const folders = Object.keys(files).map((path) => path.split('/')[2]!);
   if (Object.keys(files).some((path) => path.endsWith('.py'))) {
     const [python] = (await basePython()).command;
     symlinkSync(python!.slice(0, python!.indexOf('/venvs/') + '/venvs'.length), join(cwd, '.toolgate/venvs'));
   }
-  const gateway = await startHttp({ cwd, env: { ...installer, TOOLGATE_UV: 'off', ...env } });
+  const gateway = await startHttp({ cwd, env: { ...installer, ...env } });
   const ask: Ask = async (path, options = {}) => {
     const response = await fetch(gateway.origin + path, options);
     const text = await response.text();

@@ -9,6 +9,7 @@ import { auditOf, isAdmin, isCall, readLines } from '../support/audit-records.ts
 import { commandLines, filesIn, findIn as findValues, startEcho } from '../support/canary.ts';
 import { runCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { installer } from '../support/installer.ts';
 import { openStore } from '../support/killing.ts';
 import { waitFor } from '../support/processes.ts';
 import { basePython, noPython } from '../support/python.ts';
@@ -102,8 +103,7 @@ function findIn(text: string): string[] {
 
 /** With the settings that the Python environment was created with, so that the existing one is reused. */
 function environment(temporary: string): Record<string, string> {
-  const installer = Object.entries(process.env).filter(([name]) => /^(PIP|UV)_/.test(name)) as [string, string][];
-  return { ...Object.fromEntries(installer), TOOLGATE_UV: 'off', SECRETS_KEY: KEY, TMPDIR: temporary };
+  return { ...installer, SECRETS_KEY: KEY, TMPDIR: temporary };
 }
 
 async function start(temporary: string): Promise<HttpGateway> {

@@ -15,7 +15,7 @@ export function commandFolder(): string {
     folder,
     'npx',
     `[ "$1" = -y ] && shift; package=$1; shift
-for modules in "${join(root, 'node_modules')}" "${join(tools, 'node_modules')}"; do
+for modules in "${join(root, 'node_modules')}" "${join(tools, 'node_modules')}" "${join(tools, 'wide', 'node_modules')}"; do
   file="$modules/$package/dist/index.js"
   [ -e "$file" ] && exec "${process.execPath}" "$file" "$@"
 done

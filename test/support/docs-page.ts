@@ -25,6 +25,7 @@ import { readMetadata } from '../../src/workers/metadata.ts';
 import { type Child, childEnv, startChild } from './child.ts';
 import { entryOf, entryOfClaude, toolsOf } from './client-entries.ts';
 import { commandFolder, shim } from './commands.ts';
+import { installer } from './installer.ts';
 import { type Block, readBlocks } from './markdown.ts';
 import { freePort } from './ports.ts';
 import { waitFor } from './processes.ts';
@@ -169,8 +170,7 @@ async function openSandbox(): Promise<Sandbox> {
   symlinkSync(join(dataDir, 'venvs'), join(home, '.toolgate', 'venvs'));
   const port = await freePort();
   const env = childEnv({
-    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(PIP|UV)_/.test(name))),
-    TOOLGATE_UV: 'off',
+    ...installer,
     HOME: home,
     CORE_PORT: String(port),
     npm_config_prefix: join(home, '.npm-global'),

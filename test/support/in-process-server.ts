@@ -14,7 +14,7 @@ import {
 } from '../../src/sources/spawn.ts';
 import { fixture } from './fixtures.ts';
 import { running as processesWith } from './processes.ts';
-import { usesProcesses } from './switch.ts';
+import { serversAreProcesses } from './switch.ts';
 
 /** The others need a process: they crash, block, do not end, or write more than is read. */
 const FIXTURES = [
@@ -73,7 +73,9 @@ export function runningServers(text: string): number[] {
 
 /** Whether the command is a fixture that is to run in this process. */
 export function runsHere({ file, args: [path = ''], cwd, isBare }: StdioLaunch): boolean {
-  return !usesProcesses() && isBare !== true && file === process.execPath && libraries.has(path) && existsSync(cwd);
+  return (
+    !serversAreProcesses() && isBare !== true && file === process.execPath && libraries.has(path) && existsSync(cwd)
+  );
 }
 
 /** Runs a fixture as if it had a process of its own. */

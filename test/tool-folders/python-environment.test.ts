@@ -6,8 +6,9 @@ import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { forgetPythonFailures, preparePython } from '../../src/workers/python-environment.ts';
+import { uv } from '../support/installer.ts';
 import { running, waitFor } from '../support/processes.ts';
-import { basePython, findUv, noPython, prepare, startHost } from '../support/python.ts';
+import { basePython, noPython, prepare, startHost } from '../support/python.ts';
 import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
 
 interface Attempt {
@@ -36,11 +37,6 @@ const make = async (files: Files | string, attempt: Attempt = {}) => {
 };
 
 describe.skipIf(noPython)('the environment of Python tools', () => {
-  let uv: string;
-  beforeAll(async () => {
-    uv = await findUv();
-  }, 180_000);
-
   it('is shared by all folders without requirements', async () => {
     const base = await basePython();
     const other = await prepare(tempFolder({ 'requirements.txt': '# nothing yet\n' }), {

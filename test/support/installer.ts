@@ -1,0 +1,18 @@
+/** How tests install Python packages. */
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { isWide } from './wide.ts';
+
+/** The uv that `npm test` installs. */
+export const uv: string = fileURLToPath(new URL('../tools/python/uv/bin/uv', import.meta.url));
+
+/**
+ * The variables of a gateway that may install Python packages: the user's registry, and uv, which is quicker than pip. A
+ * wide run installs with pip.
+ */
+export const installer: Record<string, string> = {
+  ...Object.fromEntries(
+    Object.entries(process.env).filter((entry): entry is [string, string] => /^(PIP|UV)_/.test(entry[0])),
+  ),
+  TOOLGATE_UV: isWide || !existsSync(uv) ? 'off' : uv,
+};
