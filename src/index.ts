@@ -136,6 +136,7 @@ export type { FleetReport, ServerStatus } from './sources/fleet.ts';
 // Toolsets
 
 export type { ToolReference, Toolset } from './access/toolset.ts';
+export type { FirstList } from './controls/first-list.ts';
 export type {
   LibraryToolset,
   ToolsetLibrary,

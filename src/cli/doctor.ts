@@ -12,6 +12,7 @@ import { openAgentStore } from '../store/agents.ts';
 import { findKey, INSECURE_TEXT, keyMissing } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
 import type { CommandIo } from './command-io.ts';
+import { firstListLines } from './first-list.ts';
 import type { Options } from './options.ts';
 import { loadOptions } from './session.ts';
 import { paint, plain, printResult, withSpinner } from './terminal.ts';
@@ -53,6 +54,7 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
       ...argumentFindings(config),
       ...serverFindings(gateway),
       ...policyFindings(gateway),
+      ...firstListFindings(gateway),
       ...gateway.catalog.problems.map(
         ({ source, message }): Diagnosis => ({ level: 'warning', about: source, message }),
       ),
@@ -155,6 +157,11 @@ function serverFindings(gateway: Gateway): Diagnosis[] {
 function policyFindings({ config: { policy }, catalog, statuses }: Gateway): Diagnosis[] {
   if (policy === null) return [];
   return unmatchedRules(policy, catalog, statuses()).map((message) => ({ level: 'warning', about: 'policy', message }));
+}
+
+/** What a new client sees is no problem, but it surprises people. */
+function firstListFindings(gateway: Gateway): Diagnosis[] {
+  return firstListLines(gateway).map((message) => ({ level: 'ok', about: 'clients', message }));
 }
 
 const MARKS = { ok: ['green', '✓'], warning: ['yellow', '!'], broken: ['red', '✗'] } as const;

@@ -34,7 +34,7 @@ const marks = { debug: 'dim', info: 'cyan', warn: 'yellow', error: 'red' } as co
 export function startLog(gateway: Gateway, level: Verbosity, io: CommandIo): void {
   const least = LEVELS.indexOf(level);
   if (level === 'debug')
-    gateway.use(logCalls((message) => write({ level: 'debug', message: gateway.redact(message) }, io)));
+    gateway.use(logCalls((message) => writeLog({ level: 'debug', message: gateway.redact(message) }, io)));
   let known = new Set<string>();
   gateway.events.listen((name, event) => {
     let lines = LINES[name](event);
@@ -44,7 +44,7 @@ export function startLog(gateway: Gateway, level: Verbosity, io: CommandIo): voi
       lines = lines.filter((line) => !known.has(`${line.source} ${line.message}`));
       known = now;
     }
-    for (const line of lines) if (LEVELS.indexOf(line.level) >= least) write(line, io);
+    for (const line of lines) if (LEVELS.indexOf(line.level) >= least) writeLog(line, io);
   });
 }
 
@@ -80,7 +80,7 @@ const LINES: { readonly [K in EventName]: (event: EventMap[K]) => LogLine[] } = 
   ],
 };
 
-function write(line: LogLine, io: CommandIo): void {
+export function writeLog(line: LogLine, io: CommandIo): void {
   if (io.stderr.isTTY === true) {
     const source = line.source === undefined ? '' : `${plain(line.source)}: `;
     io.stderr.write(

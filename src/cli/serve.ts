@@ -4,13 +4,15 @@ import { GatewayError, messageOf } from '../base/errors.ts';
 import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
 import { type ListeningDoor, openHttpDoor } from '../doors/http/server.ts';
-import { openStdioDoor } from '../doors/stdio.ts';
+import { openStdioDoor, type StdioDoor } from '../doors/stdio.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { followConfigAndSignal, followSecrets } from '../gateway/watch.ts';
 import { openTelemetry } from '../telemetry/open.ts';
 import type { CommandIo } from './command-io.ts';
+import { firstListLines, firstListText } from './first-list.ts';
+import { writeLog } from './log.ts';
 import type { Options } from './options.ts';
-import { loadOptions, startGateway } from './session.ts';
+import { loadOptions, logLevel, startGateway } from './session.ts';
 import { paint, plain, print, table, untilSignal, warn } from './terminal.ts';
 
 export async function stdio(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
@@ -20,7 +22,9 @@ export async function stdio(_: readonly string[], options: Options, io: CommandI
   const telemetry = await startTelemetry(gateway, io);
   const following = follow(gateway, options, io);
   const door = openStdioDoor(gateway, io.stdin, io.stdout, options.agent);
-  await Promise.race([door.ended, stop]);
+  const ended = Promise.race([door.ended, stop]);
+  void logFirstList(gateway, door, ended, options, io);
+  await ended;
   following.close();
   door.close();
   await gateway.close();
@@ -153,10 +157,34 @@ async function showServed(gateway: Gateway, io: CommandIo): Promise<void> {
   const late = gateway.statuses().filter(({ state }) => state === 'starting');
   const rows = servedRows(gateway, io);
   print(rows.length === 0 ? 'No servers are configured.' : `Serving:\n${table(rows)}`, io);
+  printFirstList(gateway, io);
   if (late.length === 0) return;
   await tried;
   const keys = late.map(({ key }) => key);
   print(table(servedRows(gateway, io, keys)), io);
+  printFirstList(gateway, io);
+}
+
+function printFirstList(gateway: Gateway, io: CommandIo): void {
+  for (const line of firstListLines(gateway)) print(plain(line), io);
+}
+
+/**
+ * Logs what the client sees, once the servers have been tried and the client is known by its name. Nothing else tells
+ * the person at the client that there is more. It is logged by default, although other information is not.
+ */
+async function logFirstList(
+  gateway: Gateway,
+  door: StdioDoor,
+  ended: Promise<unknown>,
+  options: Options,
+  io: CommandIo,
+): Promise<void> {
+  if (['error', 'silent'].includes(logLevel(options, io, 'info'))) return;
+  const tried = Promise.race([gateway.tried(), sleep(gateway.config.startWait, undefined, { ref: false })]);
+  const isOver = await Promise.race([ended.then(() => true), tried.then(() => false)]);
+  const list = gateway.firstList(options.agent);
+  if (!isOver && list.tools > list.own) writeLog({ level: 'info', message: firstListText(list, door.client) }, io);
 }
 
 function servedRows(gateway: Gateway, io: CommandIo, keys?: readonly string[]): string[][] {

@@ -5,7 +5,7 @@ import { type Gateway, openGateway } from '../gateway/gateway.ts';
 import { requireProfile } from '../plans/plan.ts';
 import { findKey, INSECURE_TEXT } from '../store/secret-key.ts';
 import type { CommandIo } from './command-io.ts';
-import { readVerbosity, startLog } from './log.ts';
+import { readVerbosity, startLog, type Verbosity } from './log.ts';
 import type { Options } from './options.ts';
 import { warn, withSpinner } from './terminal.ts';
 
@@ -19,7 +19,7 @@ export async function startGateway(
   defaultLevel: string,
   audit?: boolean,
 ): Promise<Gateway> {
-  const level = readVerbosity(options['log-level'] ?? levelOf(io.env.LOG_LEVEL) ?? defaultLevel);
+  const level = logLevel(options, io, defaultLevel);
   const config = await loadConfig(loadOptions(options, io));
   const task = options.task === undefined ? null : await loadTask(options.task, io.cwd());
   if (task !== null) requireProfile(task, config.tasks.rules());
@@ -37,6 +37,10 @@ export async function startGateway(
   if ((await findKey(config.vault).catch(() => null))?.isInsecure === true) warn(INSECURE_TEXT, io);
   for (const message of config.notices) gateway.events.emit('note', { source: 'configuration', message });
   return gateway;
+}
+
+export function logLevel(options: Options, io: CommandIo, defaultLevel: string): Verbosity {
+  return readVerbosity(options['log-level'] ?? levelOf(io.env.LOG_LEVEL) ?? defaultLevel);
 }
 
 /** Python programs write `warning`. */

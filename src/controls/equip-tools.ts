@@ -137,7 +137,7 @@ const ENTRIES: readonly Entry[] = definitions.map(builtInEntry);
 
 export const EQUIP_NAMES: readonly string[] = ENTRIES.map(({ name }) => name);
 
-const EQUIP: EquipTool = 'equip-toolset';
+export const EQUIP: EquipTool = 'equip-toolset';
 
 /** The most characters of its description. */
 const DESCRIPTION_ROOM = 2_000;

@@ -5,7 +5,8 @@ import { toGatewayError } from '../base/errors.ts';
 import type { ClientOptions } from '../calls/caller.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { modernErrorObject } from '../protocol/bridge.ts';
-import { claimedRevision, readAbilities, requireModern } from '../protocol/envelope.ts';
+import { claimedRevision, readAbilities, requireModern, traitsIn } from '../protocol/envelope.ts';
+import { type ClientTraits, UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
 import { claimsRevision, idText, isRequest, type Message } from '../protocol/message.ts';
 import { readBatch, readMessage } from '../protocol/read.ts';
 import { allowsBatch } from '../protocol/revisions.ts';
@@ -20,6 +21,8 @@ export interface Channel {
   /** Answers input that is not a valid message. */
   refuse(error: unknown): void;
   readonly inFlight: number;
+  /** What is known of the client, from its last introduction. */
+  readonly client: ClientTraits;
   close(): void;
 }
 
@@ -39,6 +42,8 @@ export function openChannel(gateway: Gateway, client: ClientOptions, outlet: Out
   const { exchange, notify, end, exchangeFor = () => exchange } = outlet;
   const peer = new Peer(gateway, { ...client, notify });
   let modern: ModernPeer | null = null;
+  /** The traits that the last request without a session named. */
+  let named: ClientTraits = UNKNOWN_CLIENT;
 
   function refuse(error: unknown, id: string | null): void {
     const known = toGatewayError(error);
@@ -72,6 +77,7 @@ export function openChannel(gateway: Gateway, client: ClientOptions, outlet: Out
       return;
     }
     const audience = readAbilities(message);
+    named = traitsIn(message);
     requireModern(claimedRevision(message), gateway.config.revisions);
     modern.request(message, audience, exchangeFor(message), null);
   }
@@ -89,6 +95,9 @@ export function openChannel(gateway: Gateway, client: ClientOptions, outlet: Out
       }
     },
     refuse: (error) => refuse(error, null),
+    get client() {
+      return peer.traits ?? named;
+    },
     get inFlight() {
       return peer.inFlight + (modern?.inFlight ?? 0);
     },

@@ -10,6 +10,7 @@ import type { McpTasks } from '../calls/tasks/tasks.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { type ClientAbilities, NO_ABILITIES } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
+import type { ClientTraits } from '../protocol/known-clients.ts';
 import { isLogLevel, LOG_LEVELS } from '../protocol/levels.ts';
 import { idText, isRequest, isResponse, type Message, parseParams } from '../protocol/message.ts';
 import { type Question, unanswerable } from '../protocol/question.ts';
@@ -94,6 +95,11 @@ export class Peer implements Client {
   /** Whether the client has sent `notifications/initialized`. */
   get isInitialized(): boolean {
     return this.#isInitialized;
+  }
+
+  /** What is known of the client; null before `initialize`. */
+  get traits(): ClientTraits | null {
+    return this.#caller?.traits ?? null;
   }
 
   get inFlight(): number {

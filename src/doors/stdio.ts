@@ -5,6 +5,7 @@ import { FULL_SCOPE } from '../calls/caller.ts';
 import { programIdentity } from '../calls/identity.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { oneLine } from '../protocol/json.ts';
+import { UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
 import { createLineReader } from '../protocol/lines.ts';
 import { join, partsOnOneLine } from '../protocol/parts.ts';
 import { type Reply, writeReply } from '../protocol/rpc.ts';
@@ -15,6 +16,11 @@ import { openChannel } from './channel.ts';
 export interface StdioDoor {
   /** Resolves when the client has closed its end. */
   readonly ended: Promise<void>;
+  /**
+   * What people call the client; null if nobody knows, or if it has not introduced itself yet.
+   * @internal
+   */
+  readonly client: string | null;
   close(): void;
 }
 
@@ -108,6 +114,9 @@ export function openStdioDoor(
   });
   return {
     ended,
+    get client() {
+      return channel.client === UNKNOWN_CLIENT ? null : channel.client.title;
+    },
     close: channel.close,
   };
 }

@@ -15,6 +15,7 @@ import type { McpTasks } from '../calls/tasks/tasks.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvVars } from '../config/expand.ts';
+import type { FirstList } from '../controls/first-list.ts';
 import type { AuditMetrics } from '../observe/audit.ts';
 import { measure } from '../observe/collect.ts';
 import type { Family } from '../observe/families.ts';
@@ -72,6 +73,11 @@ export interface Gateway extends ProgramCalls {
    * no toolset has that name.
    */
   equip(name: string | null): Promise<void>;
+  /**
+   * What a new client of an agent sees before it activates or equips anything, and about how many tokens that costs.
+   * Default: the agent `default`.
+   */
+  firstList(agent?: string): FirstList;
   /** All toolsets. */
   readonly toolsets: ToolsetLibrary;
   /** @deprecated Use `toolsets`. */
@@ -231,6 +237,7 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
     equip: defaults.equip,
     join: (options) => root.callers.join(options),
     knows: (agent, namespace) => root.namespaces.has(namespace) && views.knows(agent, namespace),
+    firstList: (agent = 'default') => root.firstList(agent),
     findToolset: (agent, name) => root.findToolset(agent, name),
     namespaces: () => root.namespaces,
     trace: (tracer) => root.pipeline.trace(tracer === null ? null : createCallTracer(tracer)),

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { hasTimes, nextMinute, type Permission, permissionAt } from '../access/permission.ts';
 import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
+import { startSelection } from '../access/selection.ts';
 import type { Toolset } from '../access/toolset.ts';
 import { createViews, type Views } from '../access/views.ts';
 import { createEvents, type Events } from '../base/events.ts';
@@ -30,9 +31,11 @@ import type { Task } from '../config/task.ts';
 import type { ProgramControl } from '../controls/control.ts';
 import { type Controls, createControls } from '../controls/controls.ts';
 import { createDefaultSelection, type DefaultSelection } from '../controls/default-selection.ts';
+import { type FirstList, firstListOf } from '../controls/first-list.ts';
 import { type ControlCalls, createControlCalls } from '../controls/run-control.ts';
 import { Audit } from '../observe/audit.ts';
 import { createMetrics, type MetricsRegistry } from '../observe/metrics.ts';
+import { UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
 import { createRedactor, type Redactor } from '../secrets/redact.ts';
 import { brokenStatus, Fleet, type FleetChange, type ServerStatus } from '../sources/fleet.ts';
 import type { Source, SourceContext } from '../sources/source.ts';
@@ -133,11 +136,13 @@ export class Root {
   #announced = 0;
   readonly #startedAt = new Date().toISOString();
   #refreshTimer: NodeJS.Timeout | undefined;
+  readonly #task: Task | null;
   #minuteTimer: NodeJS.Timeout | undefined;
 
   constructor(config: Config, options: GatewayOptions) {
     const { dataDir } = config;
     this.config = config;
+    this.#task = options.task ?? null;
     this.host = options.host ?? null;
     this.folders = options.folders ?? null;
     this.env = options.env ?? process.env;
@@ -213,7 +218,7 @@ export class Root {
       subscriptions: createCallerSubscriptions<Caller>((id) => this.serverOf(id)?.source),
       counters: this.metrics,
       host: this.host,
-      task: options.task ?? null,
+      task: this.#task,
     });
   }
 
@@ -323,6 +328,22 @@ export class Root {
     if (found !== null || permission === null || this.startup?.current == null) return found;
     await this.startup.current;
     return find(this.permissionOf(agent));
+  }
+
+  /** What a new client of an agent sees before it changes anything. */
+  firstList(agent: string): FirstList {
+    const task = this.#task;
+    return firstListOf(
+      this.views.of({
+        sources: null,
+        namespace: null,
+        tasks: task === null ? [] : [task],
+        permission: this.permissionOf(agent),
+        selection: task === null ? this.defaults.selection : startSelection(null),
+        controls: true,
+        client: UNKNOWN_CLIENT,
+      }),
+    );
   }
 
   serverOf(id: number): { readonly source: Source; readonly config: ServerConfig } | undefined {

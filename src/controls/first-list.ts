@@ -1,0 +1,35 @@
+/** What a new client sees before it changes anything: for the start, for `doctor`, and for programs. */
+import type { View } from '../access/view.ts';
+import { BUILT_IN } from '../catalog/entry.ts';
+import { tokensOfAll } from '../catalog/tokens.ts';
+import { ACTIVATE } from './activate.ts';
+import { EQUIP } from './equip-tools.ts';
+
+/** What a new client sees before it changes anything. */
+export interface FirstList {
+  /** The tools in its first list, Toolgate's own included. */
+  readonly shown: number;
+  /** About how many tokens that list costs: the characters of its JSON, divided by four. */
+  readonly tokens: number;
+  /** All tools that the client may use, Toolgate's own included. */
+  readonly tools: number;
+  /** How many of them are Toolgate's own. */
+  readonly own: number;
+  /** The equipped toolset, by its name; null for none. */
+  readonly toolset: string | null;
+  /** What shows it the others: activating tools, or equipping a toolset. Null if it cannot change what it sees. */
+  readonly until: 'activate' | 'equip' | null;
+}
+
+export function firstListOf({ entries, catalog, selection }: View): FirstList {
+  const shown = [...entries.tool.values()];
+  const own = shown.filter(({ sourceId }) => sourceId === BUILT_IN).length;
+  return {
+    shown: shown.length,
+    tokens: tokensOfAll(shown),
+    tools: own + catalog.entries.tool.size,
+    own,
+    toolset: selection.toolset?.name ?? null,
+    until: entries.tool.has(ACTIVATE) ? 'activate' : entries.tool.has(EQUIP) ? 'equip' : null,
+  };
+}
