@@ -8,8 +8,8 @@ import type { Gateway } from '../gateway/gateway.ts';
 const MOST_AGENTS = 5;
 
 /**
- * One sentence for all clients, or one for each group of agents with the same list if policies differ. Then how to
- * change it. Empty if there are no tools.
+ * One sentence for all clients, or one for each group of agents with the same list if policies differ. The last line
+ * also says how to change it. Empty if there are no tools.
  */
 export function firstListLines(gateway: Gateway): string[] {
   const agents = agentsOf(gateway);
@@ -20,7 +20,8 @@ export function firstListLines(gateway: Gateway): string[] {
     const text = sees(list);
     groups.set(text, [...(groups.get(text) ?? []), ...agents.slice(i, i + 1)]);
   }
-  return [...[...groups].map(([text, names]) => `${subject(names)} ${text}`), ...changes(lists)];
+  const lines = [...groups].map(([text, names]) => `${subject(names)} ${text}`);
+  return [...lines.slice(0, -1), [lines.at(-1)!, ...changes(lists)].join(' ')];
 }
 
 /** The sentence about one client: `title` is what people call it, or null if nobody knows. */
@@ -30,8 +31,7 @@ export function firstListText(list: FirstList, title: string | null): string {
 
 /** The agents that have policies of their own. Without policies all agents see the same. */
 function agentsOf({ config: { policy } }: Gateway): string[] {
-  const names = (policy?.agents ?? []).map(({ name }) => name).filter((name) => !isPattern(name));
-  return names;
+  return (policy?.agents ?? []).map(({ name }) => name).filter((name) => !isPattern(name));
 }
 
 function subject(agents: readonly string[]): string {

@@ -156,17 +156,12 @@ async function showServed(gateway: Gateway, io: CommandIo): Promise<void> {
   await Promise.race([tried, sleep(gateway.config.startWait, undefined, { ref: false })]);
   const late = gateway.statuses().filter(({ state }) => state === 'starting');
   const rows = servedRows(gateway, io);
-  print(rows.length === 0 ? 'No servers are configured.' : `Serving:\n${table(rows)}`, io);
-  printFirstList(gateway, io);
+  const served = rows.length === 0 ? 'No servers are configured.' : `Serving:\n${table(rows)}`;
+  print([served, ...firstListLines(gateway).map(plain)].join('\n'), io);
   if (late.length === 0) return;
   await tried;
   const keys = late.map(({ key }) => key);
-  print(table(servedRows(gateway, io, keys)), io);
-  printFirstList(gateway, io);
-}
-
-function printFirstList(gateway: Gateway, io: CommandIo): void {
-  for (const line of firstListLines(gateway)) print(plain(line), io);
+  print([table(servedRows(gateway, io, keys)), ...firstListLines(gateway).map(plain)].join('\n'), io);
 }
 
 /**
