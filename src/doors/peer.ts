@@ -99,7 +99,7 @@ export class Peer implements Client {
 
   /** What is known of the client; null before `initialize`. */
   get traits(): ClientTraits | null {
-    return this.#caller?.traits ?? null;
+    return this.#caller?.own.traits ?? null;
   }
 
   get inFlight(): number {

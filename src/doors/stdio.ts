@@ -115,7 +115,8 @@ export function openStdioDoor(
   return {
     ended,
     get client() {
-      return channel.client === UNKNOWN_CLIENT ? null : channel.client.title;
+      const { title } = channel.client;
+      return title === UNKNOWN_CLIENT.title ? null : title;
     },
     close: channel.close,
   };
