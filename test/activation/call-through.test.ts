@@ -10,6 +10,7 @@ import { callsInFlight } from '../support/in-flight.ts';
 import { connectAs } from '../support/named-client.ts';
 import { basic, hanging, type Opened, open, openPipes, outcomesOf } from '../support/open-gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { answersTo, askedIn, callModern, jsonOf } from '../support/questions.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 
@@ -42,6 +43,7 @@ beforeAll(async () => {
       git: basic('--name', 'git', '--raw-tools', `${cwd}/tools.json`),
       wait: hanging,
       ask: serverEntry('asking'),
+      later: serverEntry('asking-modern'),
       tasks: serverEntry('tasks-legacy'),
     },
     {
@@ -192,6 +194,14 @@ describe('a call through toolman_call', () => {
     const asked = await connectAs(gateway, CODEX, { capabilities: { elicitation: {} } });
     asked.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: { word: 'tea' } }));
     expect(textOf(await through('ask_ask', {}, asked))).toContain('"word":"tea"');
+    expect(textOf(await through('later_again', {}, asked))).toContain('state-3');
+    const inner = { name: 'ask_ask', arguments: { questions: 2, word: 'tea' } };
+    const first = await callModern(opened, 'toolman_call', inner);
+    expect(askedIn(first)).toEqual(['tea#1']);
+    const second = await callModern(opened, 'toolman_call', inner, answersTo(first));
+    expect(askedIn(second)).toEqual(['tea#2']);
+    const last = await callModern(opened, 'toolman_call', inner, answersTo(second));
+    expect(jsonOf(last.result)).toHaveLength(2);
     const pipes = await openPipes(gateway, 'legacy');
     const { result } = await pipes.ask('tools/call', {
       name: 'toolman_call',

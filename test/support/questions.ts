@@ -64,7 +64,7 @@ let count = 0;
 
 /** A request of a modern client over HTTP that declares these capabilities. */
 export async function request(
-  gateway: HttpGateway,
+  gateway: Pick<HttpGateway, 'url'>,
   method: string,
   params: object,
   capabilities: object = ABLE,
@@ -90,7 +90,7 @@ export async function request(
 }
 
 /** A call of a modern client. */
-export function callModern(gateway: HttpGateway, name: string, args: object = {}, more: object = {}) {
+export function callModern(gateway: Pick<HttpGateway, 'url'>, name: string, args: object = {}, more: object = {}) {
   return request(gateway, 'tools/call', { name, arguments: args, ...more });
 }
 
