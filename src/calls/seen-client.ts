@@ -47,9 +47,10 @@ export class SeenClient {
       call.waiting = null;
       proceed(hasListed);
     };
+    const latest = performance.now() + LONGEST_WAIT;
     const settle = () => {
       clearTimeout(timer);
-      timer = setTimeout(end, this.traits.settle, true);
+      timer = setTimeout(end, Math.min(this.traits.settle, latest - performance.now()), true);
     };
     let timer = setTimeout(() => {
       this.#waiting.delete(settle);

@@ -31,6 +31,7 @@ describe('what a client says of itself', () => {
   it.each([
     [{ name: 'codex-mcp-client', version: '0.166.0' }, 'Codex'],
     [{ version: '1', name: 'Visual Studio Code - Insiders' }, 'VS Code'],
+    [{ name: 'claude-ai (via mcp-remote 0.15.1)', version: '1' }, 'Claude Desktop'],
     [{ name: 'Codex-MCP-Client', version: '1' }, 'unknown'],
     [{ name: 'a client of my own ✓', version: '1' }, 'unknown'],
     [{ name: 7 }, 'unknown'],

@@ -76,7 +76,7 @@ export const UNKNOWN_CLIENT: ClientTraits = Object.freeze({
 
 export const KNOWN_CLIENTS: readonly KnownClient[] = [
   {
-    // 2.1.197 and 2.1.325. Both texts end in "… [truncated]".
+    // 2.1.197. Both texts end in "… [truncated]". 2.1.325 has 4,096 of each.
     title: 'Claude Code',
     sends: ['claude-code'],
     description: 2_048,
@@ -105,12 +105,13 @@ export const KNOWN_CLIENTS: readonly KnownClient[] = [
     names: { ...PLAIN, added: 7 },
   },
   {
-    // 0.61.0. It asks once more after 500 ms if the names have not changed.
+    // 0.61.0. It lists once more after 500 ms if the names have not changed, and collects refreshes for 300 ms.
     title: 'Gemini CLI',
     sends: ['gemini-cli-mcp-client'],
     description: ALL,
-    listsAgain: 'late',
-    settle: 100,
+    instructions: ALL,
+    listsAgain: 'yes',
+    settle: 400,
     resources: true,
     elicitation: false,
     names: { longest: 63, added: 5, characters: 'A-Za-z0-9_.:-' },
@@ -120,7 +121,8 @@ export const KNOWN_CLIENTS: readonly KnownClient[] = [
     title: 'opencode',
     sends: ['opencode'],
     description: ALL,
-    listsAgain: 'late',
+    instructions: ALL,
+    listsAgain: 'yes',
     settle: 100,
     elicitation: false,
     names: { ...PLAIN, added: 1 },
@@ -182,14 +184,17 @@ export const KNOWN_CLIENTS: readonly KnownClient[] = [
     resources: true,
   },
   {
-    // Its Python edition is built on Python SDK 1, and its other edition sends the same name.
+    // 1.7.1 for Python is built on Python SDK 1 and only logs `list_changed`. The edition for JavaScript, which lists
+    // again, sends the same name.
     title: 'mcp-use',
     sends: ['mcp-use'],
+    description: ALL,
+    listsAgain: 'no',
     uris: 'legal',
     resources: true,
   },
   {
-    // 1.0.101. It answers `list_changed` with an error of its own.
+    // 1.0.101 and 2.0.96. The first one takes `list_changed` for an error.
     title: 'AI SDK',
     sends: ['ai-sdk-mcp-client'],
     description: ALL,
@@ -197,9 +202,10 @@ export const KNOWN_CLIENTS: readonly KnownClient[] = [
     resources: true,
   },
   {
-    // 1.1.4. A program lists by hand.
+    // 1.1.4. It tells its program, which has given its agent the tools by then.
     title: 'LangChain adapters for JavaScript',
     sends: ['@langchain/mcp-adapters'],
+    listsAgain: 'no',
   },
   {
     title: 'Continue',
@@ -215,9 +221,10 @@ const byName = new Map(
   }),
 );
 
-/** What is known of a client by the name that it sends in an era. */
+/** What is known of a client by the name that it sends in an era, also through mcp-remote, which adds its own. */
 export function traitsOf(name: string, era: Era): ClientTraits {
-  return byName.get(`${era} ${name}`) ?? UNKNOWN_CLIENT;
+  const remote = name.lastIndexOf(' (via mcp-remote ');
+  return byName.get(`${era} ${remote < 0 ? name : name.slice(0, remote)}`) ?? UNKNOWN_CLIENT;
 }
 
 /** Clients of the modern era introduce themselves with every request, so each text is read once. */
