@@ -1,48 +1,57 @@
 /** README.md: every step from a fresh start to a connected client. */
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/index.ts';
-import { childEnv, startChild } from '../support/child.ts';
+import { childEnv } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
-import { connectHttp, openPipe } from '../support/connection.ts';
-import { root, runPage, type Sandbox, toPattern } from '../support/docs-page.ts';
+import { connectHttp } from '../support/connection.ts';
+import { root, runPage, toPattern } from '../support/docs-page.ts';
 import { installer } from '../support/installer.ts';
 import { alive, descendants, waitFor } from '../support/processes.ts';
 import { dataDir, noPython } from '../support/python.ts';
 import { tempFolder } from '../support/temp.ts';
 
 describe('README.md', () => {
-  it('leads to a working connection, with every block run unchanged', async () => {
-    const open = async ({ env, home }: Sandbox) => {
-      // The command must come from `npm install -g .`, not from the sandbox.
-      expect(existsSync(join(home, '.npm-global', 'bin', 'toolgate'))).toBe(true);
-      const args = ['--config', join(home, 'toolgate', 'tools.toml')];
-      const pipe = openPipe(startChild('toolgate', args, { cwd: tempFolder(), env, ending: 'stdin' }));
-      await pipe.connect();
-      return pipe;
-    };
-    await runPage('README.md', {
-      // A server that is slow on the first start is up at once on later starts.
-      demo: (text, _, printed) => expect(printed).toMatch(toPattern(text.replace('python      starting', 'python …'))),
-      toolman_activate: async (text, sandbox) => {
-        const { client, changes } = await open(sandbox);
-        const { tools } = await client.listTools();
-        expect(tools[0]!.name).toBe('toolman_activate');
-        if (!text.startsWith('{')) {
-          expect(tools[0]!.description).toMatch(toPattern(text));
-          return;
-        }
-        await client.callTool({ name: 'toolman_activate', arguments: JSON.parse(text) });
-        await waitFor(() => changes('tools') === 1);
-        const after = (await client.listTools()).tools.map((tool) => tool.name);
-        expect(after).toEqual(expect.arrayContaining(['memory_create_entities', 'files_read_text_file']));
-        expect(after.length).toBeGreaterThan(tools.length);
+  it('leads to a working connection in an empty home folder, with every block run unchanged', async () => {
+    let url = '';
+    await runPage(
+      'README.md',
+      {
+        demo: (text, _, printed) => {
+          url = /listening on (\S+)/.exec(printed)![1]!;
+          // A server that is slow on the first start is up at once on later starts.
+          expect(printed).toMatch(toPattern(text.replace('python      starting', 'python …')));
+        },
+        session: (text) => playSession(text, url),
       },
-    });
+      { isNewcomer: true },
+    );
   }, 60_000);
 });
+
+/**
+ * Plays the session that the page shows. Each line begins with a word: `Listed` and `Hidden` name tools that are or are
+ * not in the client's list, `Model` calls a tool, `Answer` is the beginning of what it says.
+ */
+async function playSession(text: string, url: string): Promise<void> {
+  const { client } = await connectHttp(url);
+  let answer = '';
+  for (const [, who, what] of text.matchAll(/^(\w+) +(.+)$/gm)) {
+    const names = what!.match(/\b[a-z]+_[\w-]+/g) ?? [];
+    const [, name, args] = /^(\w+) (\{.*\})$/.exec(what!) ?? [];
+    if (who === 'Listed' || who === 'Hidden') {
+      const listed = (await client.listTools()).tools.map((tool) => tool.name);
+      for (const one of names) {
+        const isListed = who === 'Listed' || one === 'toolman_activate';
+        expect(listed.includes(one), `${who} ${one}`).toBe(isListed);
+      }
+    } else if (who === 'Model' && name !== undefined) {
+      const result = await client.callTool({ name, arguments: JSON.parse(args!) });
+      expect(result.isError ?? false).toBe(false);
+      answer = (result.content as { text: string }[])[0]!.text;
+    } else if (who === 'Answer') expect(answer).toContain(what!);
+  }
+}
 
 describe('npm start', () => {
   it.skipIf(noPython !== undefined)(

@@ -16,7 +16,7 @@
  * Page-specific words have a check function in the test. A block of any other kind fails, so nothing is left unchecked.
  */
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
@@ -49,8 +49,17 @@ export interface Sandbox {
  */
 export type Check = (text: string, sandbox: Sandbox, printed: string) => unknown;
 
-export async function runPage(page: string, checks: Record<string, Check> = {}): Promise<void> {
-  const sandbox = await openSandbox();
+export interface PageOptions {
+  /** Whether the home folder is empty, and has no command `toolgate` until the page installs it: for a newcomer's pages. */
+  readonly isNewcomer?: boolean;
+}
+
+export async function runPage(
+  page: string,
+  checks: Record<string, Check> = {},
+  { isNewcomer = false }: PageOptions = {},
+): Promise<void> {
+  const sandbox = await openSandbox(isNewcomer);
   const run = createRunner(sandbox, checks);
   const blocks = readBlocks(readFileSync(join(root, page), 'utf8'), page);
   expect(blocks, `${page} has blocks`).not.toEqual([]);
@@ -160,14 +169,20 @@ async function startBackground(sandbox: Sandbox, text: string, cwd?: string): Pr
 }
 
 /** A home folder, a PATH with the commands that pages use, and a free port. */
-async function openSandbox(): Promise<Sandbox> {
-  const home = tempFolder({ 'package.json': '{ "private": true }' });
+async function openSandbox(isNewcomer: boolean): Promise<Sandbox> {
+  const home = tempFolder(isNewcomer ? {} : { 'package.json': '{ "private": true }' });
   const shims = commandFolder();
   const state = join(shims, 'state');
   shim(shims, 'claude', `printf '%s\\n' "$@" > "${join(home, '.claude-arguments')}"`);
-  // Reuses the existing environment of Python tools, which needs the settings it was created with.
-  mkdirSync(join(home, '.toolgate'));
-  symlinkSync(join(dataDir, 'venvs'), join(home, '.toolgate', 'venvs'));
+  if (isNewcomer) {
+    rmSync(join(shims, 'toolgate'));
+    // The checkout that is tested stays as it is.
+    shim(shims, 'git', `[ "$1" = pull ] || { echo "git: only pull is used here" >&2; exit 1; }`);
+  } else {
+    // Reuses the existing environment of Python tools, which needs the settings it was created with.
+    mkdirSync(join(home, '.toolgate'));
+    symlinkSync(join(dataDir, 'venvs'), join(home, '.toolgate', 'venvs'));
+  }
   const port = await freePort();
   const env = childEnv({
     ...installer,
