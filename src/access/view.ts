@@ -38,6 +38,8 @@ export interface View {
 export interface ViewControls {
   /** The tools: they depend on what is visible and on the client, and come first in the list. */
   entries(catalog: Catalog, selection: Selection, client: ClientTraits): readonly Entry[];
+  /** The resources: they come last in the list. */
+  resources?(catalog: Catalog, selection: Selection, client: ClientTraits): readonly Entry[];
   /** What models should know about these tools from the start; empty for nothing. */
   instructions?(catalog: Catalog): string;
   /** The tool with this other name; undefined if there is none. */
@@ -61,11 +63,14 @@ export function buildView(
 ): View {
   const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
   for (const kind of KINDS) {
-    const own =
-      kind === 'tool' ? controls.entries(catalog, selection, client).filter((one) => permits(permission, one)) : [];
-    const all = new Map(own.map((entry) => [entry.name, entry]));
+    const all = new Map<string, Entry>();
+    const add = (own: readonly Entry[]) => {
+      for (const entry of own) if (permits(permission, entry)) all.set(entry.name, entry);
+    };
+    if (kind === 'tool') add(controls.entries(catalog, selection, client));
     for (const [name, entry] of catalog.entries[kind])
       if (isActive(selection, entry)) all.set(name, annotate(entry, selection));
+    if (kind === 'resource') add(controls.resources?.(catalog, selection, client) ?? []);
     entries[kind] = all;
   }
   const lists = { legacy: new Map<Kind, Buffer>(), modern: new Map<Kind, Buffer>() };

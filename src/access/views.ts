@@ -73,12 +73,18 @@ export function createViews({ catalog, config, controls, permissionOf }: ViewCon
     return tasks.reduce((inside, task) => narrowToTask(inside, task, rules()), narrowToPermission(all, permission));
   }
 
+  /** What is cut from the instructions can be read inside a namespace or a task too. */
+  function controlsFor({ controls: has, namespace, tasks }: ViewRequest): ViewControls {
+    if (!has) return NO_CONTROLS;
+    const own = controls();
+    return namespace === null && tasks.length === 0 ? own : { ...NO_CONTROLS, resources: own.resources };
+  }
+
   function build(all: Catalog, request: ViewRequest): View {
     const { permission, selection, namespace, tasks, client } = request;
     const visible = narrowed(all, permission, tasks);
     const inside = namespace === null ? visible : narrowToNamespace(visible, namespace, config());
-    const own = request.controls && namespace === null && tasks.length === 0 ? controls() : NO_CONTROLS;
-    return buildView(inside, selection, own, permission, client, uriStyleFor(config(), client));
+    return buildView(inside, selection, controlsFor(request), permission, client, uriStyleFor(config(), client));
   }
 
   return {
@@ -117,5 +123,6 @@ function keyOf({ permission, selection, namespace, tasks, controls, client }: Vi
 
 /** The traits that change a list. Clients that are equal in these share their views. */
 const clientKey = memo(
-  ({ description, uris, listsAgain }: ClientTraits) => `${description} ${uris} ${listsAgain === 'no'}`,
+  ({ description, instructions, uris, listsAgain }: ClientTraits) =>
+    `${description} ${instructions} ${uris} ${listsAgain === 'no'}`,
 );

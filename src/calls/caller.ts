@@ -12,12 +12,13 @@ import {
   type Selection,
   startSelection,
 } from '../access/selection.ts';
+import { textRoom } from '../access/text-room.ts';
 import type { Toolset } from '../access/toolset.ts';
 import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf, type View } from '../access/view.ts';
 import type { ViewRequest, Views } from '../access/views.ts';
 import type { EventSink } from '../base/events.ts';
-import type { Catalog, Contribution } from '../catalog/catalog.ts';
-import { introduce } from '../catalog/introduction.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import { instruct } from '../catalog/introduction.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Naming } from '../catalog/names.ts';
 import type { Config } from '../config/config.ts';
@@ -103,7 +104,6 @@ export interface SourceSetUser {
 
 /** All sets of sources that only some callers see. */
 export interface CallerSources {
-  contributions(ids: readonly number[]): Contribution[];
   take(set: SourceSet, user: SourceSetUser): void;
   drop(set: SourceSet, user: SourceSetUser): void;
   freshen(set: SourceSet, kind: Kind): void;
@@ -130,7 +130,7 @@ export interface CallersOptions {
   permissionOf(agent: string): Permission | null;
   /** The selection of callers without one of their own. */
   defaultSelection(): Selection;
-  readonly fleet: Pick<Fleet, 'contributions' | 'freshen' | 'tell' | 'leave'>;
+  readonly fleet: Pick<Fleet, 'freshen' | 'tell' | 'leave'>;
   /** The sources that only some callers see; null without a host. */
   readonly sets: CallerSources | null;
   readonly subscriptions: CallerSubscriptions<Caller>;
@@ -346,19 +346,21 @@ export class Caller implements RecordedCaller {
     this.known[list] = fingerprint(this.view(), list);
   }
 
-  /** The instructions for models: about Toolgate's own tools, then those of the servers. */
-  introduction(): string {
-    const { fleet, sets, views, host, config } = this.callers.options;
-    const all = this.sources === null ? fleet.contributions() : sets!.contributions(this.sources.ids);
-    const naming = this.sources === null ? config() : host!.naming;
-    const { permission, controls, catalog } = this.view();
-    const seen = all.filter((one) => views.sees(this, permission, one));
-    const parts = [
-      host?.instructions ?? '',
-      controls.instructions?.(catalog) ?? '',
-      introduce(seen, naming, this.namespace),
-    ];
-    return parts.filter((part) => part !== '').join('\n\n');
+  /** The instructions for models: Toolgate's own, then those of the servers, as long as the client shows them. */
+  introduction(client: ClientTraits = this.own.traits): string {
+    const { catalog, controls } = this.view();
+    const { instructions: room } = textRoom(client, this.callers.options.config().catalog);
+    return this.#instruct(room, controls.instructions?.(catalog) ?? '');
+  }
+
+  /** What the servers say about themselves, as a whole. */
+  get serverInstructions(): string {
+    return this.#instruct(Number.POSITIVE_INFINITY, '');
+  }
+
+  #instruct(room: number, ofControls: string): string {
+    const own = [this.callers.options.host?.instructions ?? '', ofControls].filter((text) => text !== '');
+    return instruct(this.view().catalog.introductions, own.join('\n\n'), room);
   }
 
   /**

@@ -1,6 +1,7 @@
 /** The catalog: a frozen snapshot of everything every source offers, under exposed names. */
 import type { Entry, Owner } from './entry.ts';
 import { toEntry } from './entry.ts';
+import { CATALOG_URI, type Introduction, introductionOf } from './introduction.ts';
 import { type Item, KINDS, type Kind, type Offer } from './item.ts';
 import { exposedName, JOINED, type Naming, nextName, prefixesOf } from './names.ts';
 
@@ -20,6 +21,11 @@ export interface Catalog {
   readonly claims: Claims;
   /** The keys and namespaces of all sources. */
   readonly sources: ReadonlySet<string>;
+  /**
+   * What the sources say about themselves, in the order of the configuration.
+   * @internal
+   */
+  readonly introductions: readonly Introduction[];
   readonly problems: readonly Problem[];
   /**
    * The sources that are still starting: what they offer may be unknown, or change in a moment.
@@ -58,6 +64,8 @@ export interface Contribution extends Owner {
   readonly present: boolean;
   /** Since when the source is starting, in milliseconds since 1970; null or absent if it is not. */
   readonly startingSince?: number | null;
+  /** What the source is for, as the configuration says; absent or empty if it does not. */
+  readonly description?: string;
 }
 
 /**
@@ -78,6 +86,7 @@ export function buildCatalog(
     claims[kind] = new Map();
   }
   for (const name of builtIn) claims.tool.set(name, null);
+  claims.resource.set(CATALOG_URI, null);
   for (const contribution of contributions) {
     const { key, offer, present } = contribution;
     if (present) for (const message of offer.problems) problems.push({ source: key, message });
@@ -101,6 +110,7 @@ export function buildCatalog(
     entries: Object.freeze(entries),
     claims: Object.freeze(claims),
     sources: new Set(contributions.flatMap(({ key, namespace }) => [key, namespace]).filter((name) => name !== '')),
+    introductions: contributions.map((one) => introductionOf(one, naming)),
     problems: Object.freeze(problems),
     starting: Object.freeze(contributions.flatMap((one) => startingSource(one, naming))),
     isClosed: null,

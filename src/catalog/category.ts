@@ -149,7 +149,8 @@ function verbIn(words: readonly string[]): Effect | null {
   return null;
 }
 
-function effectOfVerb(word: string): Effect | null {
+/** What a verb usually does; null if the word is not a known verb. */
+export function effectOfVerb(word: string): Effect | null {
   for (const form of formsOf(word)) {
     const effect = effects.get(form);
     if (effect !== undefined) return effect;
@@ -173,7 +174,7 @@ function formsOf(word: string): string[] {
 }
 
 /** In lower case: `deleteApiComment` has the words delete, api and comment. */
-function wordsOf(text: string): string[] {
+export function wordsOf(text: string): string[] {
   return text
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
     .replace(/([A-Z]+)([A-Z][a-z])/g, '$1 $2')

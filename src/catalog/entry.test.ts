@@ -62,11 +62,15 @@ describe('toEntry', () => {
 });
 
 describe('builtInEntry', () => {
-  it('creates an entry that belongs to no server and has its own definition', () => {
+  it('creates an entry that belongs to no server, has its own definition and is always loaded', () => {
     const definition = { name: 'own', description: 'A tool', inputSchema: {} };
     const entry = builtInEntry(definition);
     expect(entry).toMatchObject({ kind: 'tool', name: 'own', sourceId: BUILT_IN });
-    expect(JSON.parse(definitionOf(entry, 'modern').toString())).toEqual(definition);
+    for (const era of ['legacy', 'modern'] as const)
+      expect(JSON.parse(definitionOf(entry, era).toString())).toEqual({
+        ...definition,
+        _meta: { 'anthropic/alwaysLoad': true },
+      });
     expect(hashOf(builtInEntry({ ...definition, description: 'Another' }))).not.toBe(hashOf(entry));
   });
 });

@@ -84,13 +84,33 @@ export function toEntry(owner: Owner, item: Item, name: string): Entry {
   return entry;
 }
 
+/**
+ * Clients that offer models a search over tools keep these loaded: what is not active yet can be found through them
+ * only.
+ */
+const ALWAYS_LOADED = { 'anthropic/alwaysLoad': true };
+
 /** A tool of Toolgate's own. */
 export function builtInEntry(definition: { readonly name: string; readonly description: string }): Entry {
+  return ownEntry('tool', definition.name, definition.description, { ...definition, _meta: ALWAYS_LOADED });
+}
+
+/** A resource of Toolgate's own. */
+export function builtInResource(definition: {
+  readonly uri: string;
+  readonly name: string;
+  readonly description: string;
+  readonly mimeType: string;
+}): Entry {
+  return ownEntry('resource', definition.uri, definition.description, definition);
+}
+
+function ownEntry(kind: Kind, name: string, description: string, definition: object): Entry {
   const bytes = toBytes(definition);
   const item: Item = {
-    kind: 'tool',
-    name: definition.name,
-    description: definition.description,
+    kind,
+    name,
+    description,
     bytes,
     nameSpan: { start: 0, end: 0 },
     hash: hashBytes(bytes),
@@ -98,8 +118,8 @@ export function builtInEntry(definition: { readonly name: string; readonly descr
     traits: NO_TRAITS,
   };
   return Object.freeze({
-    kind: 'tool',
-    name: definition.name,
+    kind,
+    name,
     sourceId: BUILT_IN,
     sourceKey: 'toolgate',
     namespace: '',

@@ -49,6 +49,8 @@ export interface Listing {
 export interface Offer extends Listing {
   /** The server's instructions to models; may be empty. */
   readonly instructions: string;
+  /** What the server says that it is: its description, or else its title. Absent or empty if it says nothing. */
+  readonly about?: string;
 }
 
 export const EMPTY_OFFER: Offer = { items: [], problems: [], instructions: '' };

@@ -3,6 +3,7 @@ import { BoundedMap } from '../base/bounded-map.ts';
 import { getOrMake, memo } from '../base/memo.ts';
 import type { Catalog, StartingSource } from './catalog.ts';
 import type { Entry } from './entry.ts';
+import type { Introduction } from './introduction.ts';
 import { KINDS, type Kind } from './item.ts';
 import { exposedName, type Naming } from './names.ts';
 
@@ -13,6 +14,8 @@ export interface Narrowing {
    * server in front.
    */
   rename?(entry: Entry, isTaken: (name: string) => boolean): string;
+  /** The sources that the new catalog introduces. Default: those of its entries. */
+  introduces?(introduction: Introduction): boolean;
   /** See `Catalog.isClosed`. Default: that of the given catalog. */
   readonly isClosed?: Catalog['isClosed'];
   /** Which of the sources that are still starting may be known. Default: those with an item that is kept. */
@@ -20,13 +23,13 @@ export interface Narrowing {
 }
 
 /** Entries themselves stay the same, so policies, limits, metrics and the audit do not notice. */
-export function narrow(
-  catalog: Catalog,
-  { keep, rename, isClosed = catalog.isClosed, starting = (all, hasItems) => all.filter(hasItems) }: Narrowing,
-): Catalog {
+export function narrow(catalog: Catalog, narrowing: Narrowing): Catalog {
+  const { keep, rename, isClosed = catalog.isClosed } = narrowing;
+  const { starting = (all, hasItems) => all.filter(hasItems) } = narrowing;
   const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
   const claims = {} as Record<Kind, ReadonlyMap<string, Entry | null>>;
   const sources = new Set<string>();
+  const keys = new Set<string>();
   const names = new Map<Entry, string>();
   for (const kind of KINDS) {
     const claimed = new Map<string, Entry | null>();
@@ -39,6 +42,7 @@ export function narrow(
       if (!keep(entry)) continue;
       const name = rename?.(entry, (one) => claimed.has(one)) ?? before;
       claimed.set(name, entry);
+      keys.add(entry.sourceKey);
       if (catalog.entries[kind].has(before)) present.set(name, entry);
       if (rename === undefined) sources.add(entry.sourceKey).add(entry.namespace);
       else names.set(entry, name);
@@ -47,12 +51,16 @@ export function narrow(
     entries[kind] = present;
   }
   sources.delete('');
+  const introduces = narrowing.introduces ?? (({ key }: Introduction) => keys.has(key));
+  const introductions = catalog.introductions.filter(introduces);
   return Object.freeze({
     ...catalog,
     entries: Object.freeze(entries),
     claims: Object.freeze(claims),
     sources,
     starting: starting(catalog.starting, ({ key }) => sources.has(key)),
+    // Renamed entries have no prefix.
+    introductions: rename === undefined ? introductions : introductions.map((one) => ({ ...one, prefix: '' })),
     isClosed,
     nameOf: rename === undefined ? catalog.nameOf : (entry: Entry) => names.get(entry),
   });
@@ -81,6 +89,7 @@ export function narrowToNamespace(catalog: Catalog, namespace: string, naming: N
   return namespaces(catalog, naming, namespace, () =>
     narrow(catalog, {
       keep: (entry) => entry.namespace === namespace,
+      introduces: (one) => one.namespace === namespace,
       rename(entry, isTaken) {
         const bare = exposedName(entry.kind, '', entry.item.name, naming);
         // Two servers of one namespace may use the same name. The first keeps it.

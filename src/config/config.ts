@@ -34,6 +34,8 @@ export interface Config {
   readonly controls: readonly Control[];
   /** Which clients are offered `toolman_call`. */
   readonly callThrough: CallThrough;
+  /** Whether clients get the whole catalog in a description; null if that depends on the client. */
+  readonly catalog: 'short' | 'full' | null;
   readonly toolsets: readonly ToolsetConfig[];
   /** The toolset to start with if none was equipped before. */
   readonly equipped: string | null;

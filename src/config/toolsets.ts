@@ -47,6 +47,12 @@ export const toolsetShape = {
     .describe(
       'Which clients are offered `toolman_call`, which calls a tool that is missing from their list: those that do not list again after a change (`auto`), all, or none.',
     ),
+  catalog: choice(['short', 'full'])
+    .optional()
+    .describe(
+      '`short`: the description of `toolman_activate` and the instructions have at most 2,000 characters, servers first. ' +
+        '`full`: every tool is in the description. Default: `full` for clients that are known to show it whole, else `short`.',
+    ),
   selection: choice(['own', 'shared'])
     .prefault('own')
     .describe('Whether each client has its own selection, or all clients share one.'),
@@ -57,7 +63,7 @@ export const toolsetShape = {
 };
 
 export function resolveToolsets(
-  { activeToolsets, controls, callThrough, selection, toolsets }: Section<typeof toolsetShape>,
+  { activeToolsets, controls, callThrough, catalog, selection, toolsets }: Section<typeof toolsetShape>,
   defaultControls: readonly Control[],
   { texts }: ResolveContext,
 ) {
@@ -65,6 +71,7 @@ export function resolveToolsets(
     activeToolsets: activeToolsets === null ? null : texts(['active_toolsets'], activeToolsets),
     controls: [...new Set(controls ?? defaultControls)],
     callThrough,
+    catalog,
     selection,
     toolsets: Object.entries(toolsets ?? {}).map(
       ([name, { description, tools }]): ToolsetConfig => ({

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { catalogOf, entryOf, type Offered } from '../../test/support/catalog.ts';
+import { catalogOf, entryOf, type Offered, offerOf } from '../../test/support/catalog.ts';
 import { isActive, type Selection, startSelection } from '../access/selection.ts';
 import { GatewayError } from '../base/errors.ts';
+import { buildCatalog } from '../catalog/catalog.ts';
 import { definitionOf } from '../catalog/entry.ts';
 import { activate, activateEntry } from './activate.ts';
 
@@ -50,7 +51,29 @@ describe('activate', () => {
     expect(activeResources(selection)).toEqual(['git_log://1', 'fs_file:a']);
     expect(textOf({ result })).toBe('Activated 2, deactivated 1 items.');
     expect(textOf(run({ tools_on: ['fs_read'] }))).toBe('Activated 1 item.');
-    expect(textOf(run({ tools_off: ['git_*'] }))).toBe('Deactivated 3 items.');
+    expect(textOf(run({ tools_off: ['git_st*'] }))).toBe('Deactivated 2 items.');
+  });
+
+  it('says which items were in that state before', () => {
+    expect(textOf(run({ tools_on: ['git_st*'] }))).toBe('2 items were already active.');
+    expect(textOf(run({ tools_on: ['git_*'] }))).toBe('Activated 1 item. 2 items were already active.');
+    expect(textOf(run({ resources_on: ['fs_file:a'], tools_off: ['git_*'] }))).toBe(
+      'Deactivated 2 items. 1 item was already active. 1 item was not active before.',
+    );
+  });
+
+  it('takes the name of a toolset for its tools, unless a tool has that name', () => {
+    const toolset = (name: string, ...tools: string[]) => ({
+      name,
+      description: '',
+      tools: tools.map((namespacedName) => ({ namespacedName })),
+      toolNotes: [],
+    });
+    const toolsets = [toolset('work', 'git.*'), toolset('fs_read', 'git.commit'), toolset('none', 'hub.*')];
+    const on = (name: string) => activate(catalog, startSelection([]), lists({ tools_on: [name] }), toolsets).selection;
+    expect(activeTools(on('work'))).toEqual(['git_status', 'git_stash', 'git_commit']);
+    expect(activeTools(on('fs_read'))).toEqual(['fs_read']);
+    expect(() => on('none')).toThrow('none in tools_on');
   });
 
   it('accepts patterns in all four lists', () => {
@@ -145,6 +168,82 @@ describe('activate', () => {
   });
 });
 
+describe('show', () => {
+  const show = (given: Record<string, unknown>, on = catalog, selection = start) =>
+    activate(on, selection, given) as { selection: Selection; result: Buffer };
+  const text = (given: Record<string, unknown>, on?: typeof catalog) => textOf(show(given, on));
+
+  it('lists the items that match, active ones marked, and changes nothing', () => {
+    const { selection, result } = show(lists({ show: ['git_*'] }));
+    expect(selection).toBe(start);
+    expect(textOf({ result }).split('\n')).toEqual([
+      '5 items; * is active. Nothing was changed.',
+      '',
+      'Tools:',
+      '*git_status',
+      '*git_stash',
+      'git_commit',
+      '',
+      'Resources:',
+      'git_log://1',
+      'git_log://{id}',
+    ]);
+  });
+
+  it('takes names, patterns, servers and parts of names, also as a single text and without the four lists', () => {
+    const names = (given: unknown) =>
+      text({ show: given })
+        .split('\n')
+        .filter((line) => /^\*?(git|fs)_/.test(line));
+    expect(names('fs_read')).toEqual(['fs_read']);
+    expect(names(['fs'])).toEqual(['fs_read', '*fs_file:a']);
+    expect(names(['COMM', 'fs_r*'])).toEqual(['git_commit', 'fs_read']);
+  });
+
+  it('shows the instructions of a server that is asked for as a whole', () => {
+    const offer = { ...offerOf({ tool: ['a'] }), instructions: 'Be careful.' };
+    const on = buildCatalog(1, [{ id: 1, key: 'x', namespace: 'x', offer, present: true }], []);
+    expect(text({ show: ['x_*'] }, on)).toContain('Be careful.');
+    expect(text({ show: ['x_a'] }, on)).not.toContain('Be careful.');
+  });
+
+  it('has pages of bounded size, which together list every item once', () => {
+    const many = (namespace: string) => ({
+      namespace,
+      tool: Array.from({ length: 150 }, (_, i) => ({ name: `t${i}`, description: 'd'.repeat(200) })),
+      resource: ['r:1'],
+    });
+    const on = catalogOf(many('a'), many('b'));
+    const pages: string[] = [];
+    for (let page = 1; pages.at(-1)?.includes('page: ') ?? true; page++) pages.push(text({ show: ['*'], page }, on));
+    expect(pages.length).toBeGreaterThan(3);
+    for (const page of pages) expect(page.length).toBeLessThan(11_000);
+    const listed = pages.flatMap((page) => page.match(/^[ab]_[tr][^ \n]*/gm));
+    expect(listed.sort()).toEqual([...on.entries.tool.keys(), ...on.entries.resource.keys()].sort());
+    expect(pages[0]).toContain('a_* (150, 1 resource)');
+    expect(() => text({ show: ['*'], page: pages.length + 1 }, on)).toThrow('There is no page');
+  });
+
+  it.each([
+    ['names to switch', { tools_on: ['git_status'], show: ['git_*'] }],
+    ['no patterns', { show: [] }],
+    ['an empty pattern', { show: [''] }],
+    ['something else than text', { show: [7] }],
+    ['a page without patterns', { page: 2 }],
+    ['a page below 1', { show: ['*'], page: 0 }],
+    ['an additional argument', { show: ['*'], prompts: [] }],
+  ])('refuses %s', (_, given) => {
+    expect(refusal(given).code).toBe('arguments_invalid');
+  });
+
+  it('suggests names if nothing matches', () => {
+    expect(refusal({ show: ['git_comit', 'hub_*'] })).toEqual({
+      code: 'item_unknown',
+      message: 'No items match git_comit (did you mean git_commit?); hub_*.',
+    });
+  });
+});
+
 describe('the activation tool', () => {
   const definition = (offered: Offered, patterns: string[] = []) =>
     JSON.parse(
@@ -196,13 +295,19 @@ describe('the activation tool', () => {
     expect(line('a \n'.repeat(200))).toBe(`x_t - ${'a '.repeat(66)}`);
   });
 
-  it('requires four lists of strings and nothing else', () => {
+  it('requires four lists of strings; show and page are optional', () => {
     const names = ['tools_on', 'tools_off', 'resources_on', 'resources_off'];
     expect(definition({}).inputSchema).toEqual({
       type: 'object',
-      properties: Object.fromEntries(
-        names.map((name) => [name, { type: 'array', items: { type: 'string' }, description: expect.any(String) }]),
-      ),
+      properties: {
+        ...Object.fromEntries(
+          [...names, 'show'].map((name) => [
+            name,
+            { type: 'array', items: { type: 'string' }, description: expect.any(String) },
+          ]),
+        ),
+        page: { type: 'integer', minimum: 1, description: expect.any(String) },
+      },
       required: names,
       additionalProperties: false,
     });

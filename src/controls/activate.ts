@@ -1,5 +1,6 @@
 /**
- * `toolman_activate`: lets a model switch tools and resources on and off. Its description lists the current catalog.
+ * `toolman_activate`: lets a model switch tools and resources on and off. Its description says what there is, and `show`
+ * lists the rest.
  */
 import {
   changeSelection,
@@ -8,24 +9,25 @@ import {
   type SelectionChange,
   type Switchable,
 } from '../access/selection.ts';
+import { SHORT_TEXT } from '../access/text-room.ts';
+import type { Toolset } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
-import { memo } from '../base/memo.ts';
 import { toObject } from '../base/objects.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
-import { similarNames } from '../base/text.ts';
+import { counted, similarNames } from '../base/text.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import { startingText, startingWith } from '../catalog/starting.ts';
 import { textResult } from '../protocol/rpc.ts';
+import { describeActivation, toolsetsWithin } from './activate-text.ts';
+import { invalid } from './arguments.ts';
 import type { ControlOutcome } from './control.ts';
+import { readShow, showItems } from './show-items.ts';
 
 export const ACTIVATE = 'toolman_activate';
 
 /** Only this many unknown names get suggestions, because each is compared with the whole catalog. */
 const MAX_SUGGESTED = 20;
-
-/** How many characters of a description a catalog line shows. */
-const DESCRIPTION_LENGTH = 132;
 
 const LISTS = ['tools_on', 'tools_off', 'resources_on', 'resources_off'] as const;
 type ListName = (typeof LISTS)[number];
@@ -37,58 +39,56 @@ const listTexts: Readonly<Record<ListName, string>> = {
   resources_off: 'Resources to deactivate.',
 };
 
-export function activateEntry(catalog: Catalog, selection: Selection): Entry {
-  const properties = Object.fromEntries(
+const showSchemas = {
+  show: {
+    type: 'array',
+    items: { type: 'string' },
+    description:
+      'Names, patterns or words: lists the items whose names match, and changes nothing. Leave the four lists empty.',
+  },
+  page: { type: 'integer', minimum: 1, description: 'Which page of what show lists. Default: 1.' },
+};
+
+/** The tool for a caller with this catalog. Its description has at most `room` characters. */
+export function activateEntry(
+  catalog: Catalog,
+  selection: Selection,
+  room = SHORT_TEXT,
+  toolsets: readonly Toolset[] = [],
+): Entry {
+  const lists = Object.fromEntries(
     LISTS.map((list) => [list, { type: 'array', items: { type: 'string' }, description: listTexts[list] }]),
   );
   const definition = {
     name: ACTIVATE,
     title: 'Activate tools and resources',
-    description: describe(catalog, selection),
-    inputSchema: { type: 'object', properties, required: LISTS, additionalProperties: false },
+    description: describeActivation(catalog, selection, toolsets, room),
+    inputSchema: {
+      type: 'object',
+      properties: { ...lists, ...showSchemas },
+      required: LISTS,
+      additionalProperties: false,
+    },
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   };
   return builtInEntry(definition);
 }
 
-function describe(catalog: Catalog, selection: Selection): string {
-  const { tool, resource, template } = catalog.entries;
-  const lines = [
-    'Activates and deactivates tools and resources. Only active ones can be used; items named in no list stay as they are.',
-    'All four lists are required. Each may be empty, but not all of them. All items are listed below; * marks what is active.',
-    '',
-    'Tools:',
-    ...catalogLines(tool.values(), selection),
-    '',
-    'Resources:',
-    ...catalogLines([...resource.values(), ...template.values()], selection),
-  ];
-  return lines.join('\n');
-}
-
-function catalogLines(entries: Iterable<Entry>, selection: Selection): string[] {
-  const lines: string[] = [];
-  for (const entry of entries) lines.push((isActive(selection, entry) ? '*' : '') + catalogLine(entry));
-  return lines.length > 0 ? lines : ['(none)'];
-}
-
-/** Cached per entry, because the line is the same in every view. */
-const catalogLine = memo((entry: Entry): string => {
-  const folded = entry.item.description.replace(/\s+/g, ' ').trim();
-  const short = [...folded.slice(0, DESCRIPTION_LENGTH * 2)].slice(0, DESCRIPTION_LENGTH).join('');
-  // Line breaks are replaced, so that neither a description nor a name can imitate another line.
-  const name = entry.name.replace(/[\p{Cc}\u2028\u2029]/gu, ' ');
-  return short === '' ? name : `${name} - ${short}`;
-});
-
 /** Validates everything first: a mistake throws, and nothing is applied. */
-export function activate(catalog: Catalog, selection: Selection, args: unknown): ControlOutcome {
-  const lists = readLists(args);
+export function activate(
+  catalog: Catalog,
+  selection: Selection,
+  args: unknown,
+  toolsets: readonly Toolset[] = [],
+): ControlOutcome {
+  const { show, page, ...switched } = toObject(args);
+  if (show !== undefined || page !== undefined) {
+    requireNoNames(switched);
+    return { selection, result: textResult(showItems(catalog, selection, readShow(show, page))) };
+  }
+  const lists = readLists(switched);
   if (LISTS.every((list) => lists[list].length === 0)) {
-    throw new GatewayError(
-      'arguments_invalid',
-      'All four lists are empty. Name at least one tool or resource to activate or deactivate.',
-    );
+    throw invalid('All four lists are empty. Name at least one tool or resource to activate or deactivate.');
   }
   const names = { tools: [...catalog.entries.tool.keys()], resources: resourceNames(catalog) };
   const known = { tools: new Set(names.tools), resources: new Set(names.resources) };
@@ -97,7 +97,8 @@ export function activate(catalog: Catalog, selection: Selection, args: unknown):
   const sets = {} as Record<ListName, Set<string>>;
   for (const list of LISTS) {
     const kind: Switchable = list.startsWith('tools') ? 'tools' : 'resources';
-    sets[list] = resolveNames(lists[list], names[kind], known[kind], (name) => {
+    const wanted = kind === 'tools' ? withoutToolsets(lists[list], known.tools, catalog, toolsets) : lists[list];
+    sets[list] = resolveNames(wanted, names[kind], known[kind], (name) => {
       const servers = startingWith(catalog, name);
       for (const { key } of servers) starting.add(key);
       const candidates = bad.length < MAX_SUGGESTED ? names[kind] : [];
@@ -117,34 +118,39 @@ export function activate(catalog: Catalog, selection: Selection, args: unknown):
     tools: { on: sets.tools_on, off: sets.tools_off },
     resources: { on: sets.resources_on, off: sets.resources_off },
   };
-  return { selection: changeSelection(selection, change), result: textResult(confirmation(sets)) };
+  return {
+    selection: changeSelection(selection, change),
+    result: textResult(confirmation(catalog, selection, sets)),
+  };
 }
 
 function resourceNames(catalog: Catalog): string[] {
   return [...catalog.entries.resource.keys(), ...catalog.entries.template.keys()];
 }
 
-function readLists(args: unknown): Record<ListName, string[]> {
-  const given = toObject(args);
+function readLists(given: Readonly<Record<string, unknown>>): Record<ListName, string[]> {
   const wrong = LISTS.filter((list) => {
     const value = given[list];
     return !Array.isArray(value) || value.some((name) => typeof name !== 'string');
   });
   if (wrong.length > 0) {
-    throw new GatewayError(
-      'arguments_invalid',
-      `${wrong.join(', ')} must be given as a list of strings; use [] for none.`,
-    );
+    throw invalid(`${wrong.join(', ')} must be given as a list of strings; use [] for none.`);
   }
   const extra = Object.keys(given).filter((key) => !(LISTS as readonly string[]).includes(key));
   if (extra.length > 0) {
-    throw new GatewayError(
-      'arguments_invalid',
-      `Unknown argument ${extra.join(', ')}. The four lists are ${LISTS.join(', ')}.`,
-    );
+    throw invalid(`Unknown argument ${extra.join(', ')}. The four lists are ${LISTS.join(', ')}.`);
   }
   return given as Record<ListName, string[]>;
 }
+
+/** A call that only lists may leave the four lists out, but must not name anything in them. */
+function requireNoNames(switched: Readonly<Record<string, unknown>>): void {
+  const lists = readLists({ ...NO_NAMES, ...switched });
+  if (LISTS.some((list) => lists[list].length > 0))
+    throw invalid('Nothing was changed. show only lists items: leave the four lists empty, or leave show out.');
+}
+
+const NO_NAMES = { tools_on: [], tools_off: [], resources_on: [], resources_off: [] };
 
 function resolveNames(
   wanted: readonly string[],
@@ -165,6 +171,18 @@ function resolveNames(
   return found;
 }
 
+/** Replaces names of toolsets by the names of their tools. The name of a tool means that tool. */
+function withoutToolsets(
+  wanted: readonly string[],
+  known: ReadonlySet<string>,
+  catalog: Catalog,
+  toolsets: readonly Toolset[],
+): readonly string[] {
+  if (toolsets.length === 0) return wanted;
+  const meant = new Map(toolsetsWithin(catalog, toolsets).map(({ name, tools }) => [name, tools]));
+  return wanted.flatMap((name) => (known.has(name) ? [name] : (meant.get(name)?.map((entry) => entry.name) ?? [name])));
+}
+
 function unknownName(name: string, list: ListName, names: readonly string[]): string {
   const similar = similarNames(name, names);
   const hint = similar.length > 0 ? ` (did you mean ${similar.join(', ')}?)` : '';
@@ -174,16 +192,34 @@ function unknownName(name: string, list: ListName, names: readonly string[]): st
 function refuseOverlap(on: ReadonlySet<string>, off: ReadonlySet<string>, kind: Switchable): void {
   const both = [...on].filter((name) => off.has(name));
   if (both.length === 0) return;
-  throw new GatewayError(
-    'arguments_invalid',
+  throw invalid(
     `Nothing was changed. These names are in both ${kind}_on and ${kind}_off: ${both.join(', ')}. Put each in one list.`,
   );
 }
 
-function confirmation(sets: Record<ListName, ReadonlySet<string>>): string {
-  const on = sets.tools_on.size + sets.resources_on.size;
-  const off = sets.tools_off.size + sets.resources_off.size;
-  const parts = [on > 0 ? `activated ${on}` : '', off > 0 ? `deactivated ${off}` : ''].filter((part) => part !== '');
-  const sentence = parts.join(', ');
-  return `${sentence[0]!.toUpperCase()}${sentence.slice(1)} ${on + off === 1 ? 'item' : 'items'}.`;
+/** Says what changed. Items that were in the wanted state before are counted apart. */
+function confirmation(
+  catalog: Catalog,
+  selection: Selection,
+  { tools_on, tools_off, resources_on, resources_off }: Record<ListName, ReadonlySet<string>>,
+): string {
+  const { tool, resource, template } = catalog.entries;
+  const wasActive = (name: string, isTool: boolean) => {
+    const entries = isTool ? [tool.get(name)] : [resource.get(name), template.get(name)];
+    return entries.some((entry) => entry !== undefined && isActive(selection, entry));
+  };
+  const count = (tools: ReadonlySet<string>, resources: ReadonlySet<string>, before: boolean) =>
+    [...tools].filter((name) => wasActive(name, true) === before).length +
+    [...resources].filter((name) => wasActive(name, false) === before).length;
+  const on = count(tools_on, resources_on, false);
+  const off = count(tools_off, resources_off, true);
+  const already = count(tools_on, resources_on, true);
+  const inactive = count(tools_off, resources_off, false);
+  const done = [on > 0 ? `activated ${on}` : '', off > 0 ? `deactivated ${off}` : ''].filter((part) => part !== '');
+  const sentences = [
+    done.length === 0 ? '' : `${done.join(', ')} ${on + off === 1 ? 'item' : 'items'}.`,
+    already === 0 ? '' : `${counted(already, 'item was', 'items were')} already active.`,
+    inactive === 0 ? '' : `${counted(inactive, 'item was', 'items were')} not active before.`,
+  ].filter((sentence) => sentence !== '');
+  return sentences.map((one) => one[0]!.toUpperCase() + one.slice(1)).join(' ');
 }

@@ -1,11 +1,16 @@
 /** The control tools that a configuration enables. */
 import { serverToolsetName } from '../access/implicit-toolsets.ts';
+import { textRoom } from '../access/text-room.ts';
 import type { Toolset } from '../access/toolset.ts';
 import type { ViewControls } from '../access/view.ts';
 import { CALL, CALL_ENTRY } from '../calls/through.ts';
+import type { Catalog } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
+import { isInstructionCut } from '../catalog/introduction.ts';
+import type { Config } from '../config/config.ts';
 import type { CallThrough, Control } from '../config/toolsets.ts';
 import { ACTIVATE, activate, activateEntry } from './activate.ts';
+import { activateInstructions, isCatalogCut } from './activate-text.ts';
 import { approvalEntries } from './approval-tools.ts';
 import { requireChoice } from './arguments.ts';
 import type { ControlContext, ControlOutcome, ProgramControl } from './control.ts';
@@ -19,6 +24,7 @@ import {
   equipEntries,
   equipInstructions,
 } from './equip-tools.ts';
+import { CATALOG_RESOURCE } from './own-resources.ts';
 
 export interface Controls extends ViewControls {
   /** Reserved names, which no server's tool can have. */
@@ -34,14 +40,21 @@ export interface ControlsOptions {
   toolsets(): readonly Toolset[];
   /** Which clients are offered `toolman_call`. */
   readonly callThrough: CallThrough;
+  /** Whether clients get the whole catalog in a description; null if that depends on the client. */
+  readonly catalog: Config['catalog'];
 }
 
 const NO_TOOLSETS: readonly Toolset[] = [];
-const NO_OPTIONS: ControlsOptions = { program: null, toolsets: () => NO_TOOLSETS, callThrough: 'auto' };
+const NO_OPTIONS: ControlsOptions = {
+  program: null,
+  toolsets: () => NO_TOOLSETS,
+  callThrough: 'auto',
+  catalog: null,
+};
 
 export function createControls(
   controls: readonly Control[],
-  { program, toolsets, callThrough }: ControlsOptions = NO_OPTIONS,
+  { program, toolsets, callThrough, catalog: form }: ControlsOptions = NO_OPTIONS,
 ): Controls {
   const ofProgram = program?.entries ?? [];
   const activates = controls.includes('activate');
@@ -51,6 +64,10 @@ export function createControls(
     serverToolsetName(sourceKey, (name) => toolsets().some((toolset) => toolset.name === name));
   // Where nothing can be switched, a client's first list has all that there is.
   const calls = callThrough === 'always' || (callThrough === 'auto' && (activates || equips));
+  const instructions = (catalog: Catalog) =>
+    [activates ? activateInstructions(catalog) : '', equips ? equipInstructions(catalog, toolsets()) : '']
+      .filter((text) => text !== '')
+      .join('\n\n');
   return {
     names: [
       ...ofProgram.map(({ name }) => name),
@@ -61,12 +78,20 @@ export function createControls(
     ],
     entries: (catalog, selection, client) => [
       ...ofProgram,
-      ...(activates ? [activateEntry(catalog, selection)] : []),
+      ...(activates ? [activateEntry(catalog, selection, textRoom(client, form).description, toolsets())] : []),
       ...(calls && (callThrough === 'always' || client.listsAgain === 'no') ? [CALL_ENTRY] : []),
       ...(equips ? equipEntries(catalog)(toolsets()) : []),
       ...approving,
     ],
-    instructions: (catalog) => (equips ? equipInstructions(catalog, toolsets()) : ''),
+    resources(catalog, selection, client) {
+      if (client.resources === false) return [];
+      const room = textRoom(client, form);
+      const isCut =
+        (activates && isCatalogCut(catalog, selection, room.description)) ||
+        isInstructionCut(catalog.introductions, instructions(catalog), room.instructions);
+      return isCut ? [CATALOG_RESOURCE] : [];
+    },
+    instructions,
     alias(name) {
       // A client that does not list it may still be told to call it.
       if (calls && name === CALL) return CALL_ENTRY;
@@ -85,7 +110,7 @@ export function createControls(
       if (name === CALL) return describeTool(context, args);
       if (name !== ACTIVATE) return RUN_EQUIP_TOOL[name as EquipTool](context, args);
       requireChoice(context);
-      return activate(context.catalog, context.selection, args);
+      return activate(context.catalog, context.selection, args, toolsets());
     },
   };
 }

@@ -12,6 +12,7 @@ import { type ApprovalToolContext, runApprovalTool } from './approval-tools.ts';
 import type { ControlContext, ControlOutcome, ProgramControl, ServerState } from './control.ts';
 import type { Controls } from './controls.ts';
 import type { DefaultSelection } from './default-selection.ts';
+import { readOwnResource } from './own-resources.ts';
 import { withAdvice } from './through-advice.ts';
 
 /** The tools that say which tools they have switched on. */
@@ -102,6 +103,10 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
   return {
     run(call) {
       const { by: caller, entry, message } = call;
+      if (entry.kind === 'resource') {
+        call.result(readOwnResource(caller.view(), entry), 'legacy');
+        return;
+      }
       if (runApprovalTool(approving, caller, call)) return;
       const args = parseParams(message).arguments;
       const work = () =>

@@ -221,7 +221,7 @@ export class ModernPeer implements Client {
       case 'server/discover':
         refuseOurselves(message, this.#gateway.instance);
         after(this.#gateway.introducing, answer, () =>
-          answer.own(discovery(this.#caller.introduction(), this.#gateway.config.revisions)),
+          answer.own(discovery(this.#caller.introduction(traitsIn(message)), this.#gateway.config.revisions)),
         );
         return;
       case 'subscriptions/listen':

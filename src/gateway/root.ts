@@ -383,10 +383,12 @@ export class Root {
   }
 
   #createControls(): Controls {
-    return createControls(this.config.controls, {
+    const { controls, callThrough, catalog } = this.config;
+    return createControls(controls, {
       program: this.host?.control ?? null,
       toolsets: () => this.defaults.toolsets,
-      callThrough: this.config.callThrough,
+      callThrough,
+      catalog,
     });
   }
 
@@ -490,6 +492,7 @@ function isSameContribution(a: Contribution, b: Contribution): boolean {
     a.namespace === b.namespace &&
     a.present === b.present &&
     a.startingSince === b.startingSince &&
+    a.description === b.description &&
     isSameOffer(a.offer, b.offer)
   );
 }
@@ -500,6 +503,8 @@ function isSameOffer(a: Offer, b: Offer): boolean {
   return (
     a.items.length === b.items.length &&
     a.items.every((item, i) => item === b.items[i]) &&
+    a.instructions === b.instructions &&
+    a.about === b.about &&
     isSameValue(a.problems, b.problems)
   );
 }

@@ -131,8 +131,9 @@ export class SourceSets implements CallerSources {
       const member = this.#members.get(id);
       if (member === undefined) return [];
       const { source, config } = member;
+      const { key, namespace, description } = config;
       const { offer, present, startingSince } = source;
-      return { id, key: config.key, namespace: config.namespace, offer, present, startingSince };
+      return { id, key, namespace, description, offer, present, startingSince };
     });
   }
 

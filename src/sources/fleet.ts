@@ -260,6 +260,7 @@ export class Fleet {
       id,
       key: config.key,
       namespace: config.namespace,
+      description: config.description,
       offer: source.offer,
       present: source.present,
       startingSince: source.startingSince,

@@ -31,6 +31,8 @@ export interface Handshake {
   readonly filter: Readonly<Record<string, true>>;
   /** What it tells models about its use; may be empty. */
   readonly instructions: string;
+  /** What it says that it is: its description, or else its title; may be empty. */
+  readonly about: string;
   /** Whether it accepts `logging/setLevel`. Modern servers get the level with each request. */
   readonly levels: boolean;
   readonly tasks: TaskAbilities;
@@ -149,11 +151,14 @@ interface Capabilities {
 interface ServerImplementation {
   readonly name?: unknown;
   readonly version?: unknown;
+  readonly title?: unknown;
+  readonly description?: unknown;
 }
 
 interface Discovery {
   readonly capabilities: Capabilities;
   readonly server: string;
+  readonly about: string;
   readonly instructions: string;
 }
 
@@ -167,8 +172,13 @@ function readDiscovery(result: Buffer): Discovery | null {
   };
   if (!Array.isArray(supportedVersions)) return null;
   if (!supportedVersions.includes(MODERN_REVISION)) return requireEarlier(supportedVersions);
-  const server = nameOf(_meta?.[SERVER_INFO]);
-  return { capabilities: capabilities ?? {}, server, instructions: textOf(instructions) };
+  const info = _meta?.[SERVER_INFO];
+  return {
+    capabilities: capabilities ?? {},
+    server: nameOf(info),
+    about: aboutOf(info),
+    instructions: textOf(instructions),
+  };
 }
 
 /** For a server that does not speak our modern revision: throws unless we share an earlier one. */
@@ -197,7 +207,7 @@ function judgeFailure(error: unknown): null {
 
 const CAPABILITY = { tool: 'tools', resource: 'resources', template: 'resources', prompt: 'prompts' } as const;
 
-function enterModern(connection: Connection, { capabilities, server, instructions }: Discovery): Handshake {
+function enterModern(connection: Connection, { capabilities, server, about, instructions }: Discovery): Handshake {
   connection.speak?.('modern', MODERN_REVISION);
   const features = readFeatures(capabilities);
   const filter = listFilter(capabilities);
@@ -207,6 +217,7 @@ function enterModern(connection: Connection, { capabilities, server, instruction
     isModernToo: true,
     revision: MODERN_REVISION,
     server,
+    about,
     instructions,
     ...features,
     silent: features.kinds.filter((kind) => capabilities[CAPABILITY[kind]]?.listChanged !== true),
@@ -246,6 +257,7 @@ function enterLegacy(connection: Connection, result: Buffer): Handshake {
     isModernToo: false,
     revision: protocolVersion,
     server: nameOf(serverInfo),
+    about: aboutOf(serverInfo),
     instructions: textOf(instructions),
     ...readFeatures(capabilities),
     silent: [],
@@ -270,4 +282,8 @@ function textOf(value: unknown): string {
 
 function nameOf(server: ServerImplementation | undefined): string {
   return [server?.name, server?.version].filter(Boolean).join(' ');
+}
+
+function aboutOf(server: ServerImplementation | undefined): string {
+  return textOf(server?.description) || textOf(server?.title);
 }

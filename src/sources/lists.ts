@@ -148,8 +148,8 @@ export class Lists {
   }
 
   /** A new connection has listed everything. */
-  replace(listed: Listed, { silent, instructions }: Handshake): void {
-    this.offer = reuseItems(this.offer, { ...listed.offer, instructions });
+  replace(listed: Listed, { silent, instructions, about }: Handshake): void {
+    this.offer = reuseItems(this.offer, { ...listed.offer, instructions, about });
     this.#noteValidity(silent, listed.validity);
   }
 

@@ -44,7 +44,7 @@ export function openOfferStore(dataDir: string): OfferStore {
   async function save(launchHash: string, server: RememberedServer): Promise<void> {
     const { offer } = server;
     const hashes = offer.items.map((item) => item.kind + item.hash);
-    const fingerprint = [...hashes, offer.instructions].join(' ');
+    const fingerprint = [...hashes, offer.instructions, offer.about].join(' ');
     if (written.get(launchHash) === fingerprint) return;
     written.set(launchHash, fingerprint);
     try {
@@ -60,12 +60,12 @@ export function openOfferStore(dataDir: string): OfferStore {
     read(launchHash) {
       try {
         const bytes = readFileSync(fileOf(launchHash));
-        const { instructions, startTime, abilities } = JSON.parse(bytes.toString()) as Record<string, unknown>;
+        const { instructions, about, startTime, abilities } = JSON.parse(bytes.toString()) as Record<string, unknown>;
         const lists = KINDS.map((kind) => readItems(kind, bytes));
         if (lists.some(({ problems }) => problems.length > 0)) return null;
         const items = lists.flatMap((list) => list.items);
         return {
-          offer: { items, problems: [], instructions: typeof instructions === 'string' ? instructions : '' },
+          offer: { items, problems: [], instructions: textOf(instructions), about: textOf(about) },
           abilities: isObject(abilities) ? readAbilities(abilities) : null,
           startTime: typeof startTime === 'number' ? startTime : null,
         };
@@ -99,8 +99,13 @@ function print({ offer, abilities, startTime }: RememberedServer): Buffer {
     const items = offer.items.filter((item) => item.kind === kind).map((item) => item.bytes);
     return Buffer.concat([Buffer.from(`"${kindWords[kind].list}":[`), ...separated(items), Buffer.from(']')]);
   });
-  const others = JSON.stringify({ instructions: offer.instructions, abilities, startTime });
+  const { instructions, about } = offer;
+  const others = JSON.stringify({ instructions, about, abilities, startTime });
   return Buffer.concat([Buffer.from('{'), ...separated(lists), Buffer.from(`,\n${others.slice(1)}\n`)]);
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }
 
 function separated(values: readonly Buffer[]): Buffer[] {

@@ -17,7 +17,10 @@ function described(...descriptions: unknown[]) {
     inputSchema: { type: 'object' },
   }));
   const cwd = tempFolder({ 'tools.json': JSON.stringify(definitions) });
-  return { cwd, config: serversToml({ a: server('basic', '--raw-tools', join(cwd, 'tools.json')) }) };
+  return {
+    cwd,
+    config: `catalog = "full"\n${serversToml({ a: server('basic', '--raw-tools', join(cwd, 'tools.json')) })}`,
+  };
 }
 
 describe.each(doors)('a catalog line over %s', (door) => {

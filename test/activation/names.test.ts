@@ -216,7 +216,7 @@ describe.each(doors)('one server over %s', (door) => {
   });
 
   it('is listed to its last page, for every kind of item', async () => {
-    const config = all + serversToml({ p: server('paged', '--pages', 7, '--per-page', 3) });
+    const config = `catalog = "full"\n${all}${serversToml({ p: server('paged', '--pages', 7, '--per-page', 3) })}`;
     const { client } = await enter(door, { config });
     const numbers = (make: (n: number) => string) => Array.from({ length: 21 }, (_, n) => make(n));
     expect(await toolNames(client)).toEqual(numbers((n) => `p_item_${n}`));

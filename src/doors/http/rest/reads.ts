@@ -63,7 +63,7 @@ export function createReadHandlers(gateway: Gateway, { callerOf, base, needsToke
       const path = namespace === null ? '' : `${isMcpo ? '' : '/ns'}/${encodeURIComponent(namespace)}`;
       const { bytes, etag } = documentsOf(caller.view()).openApi({
         title: namespace === null ? 'Toolgate' : `Toolgate: ${namespace}`,
-        description: caller.introduction(),
+        description: caller.serverInstructions,
         server: `${base()}${path}` || '/',
         prefix: isMcpo ? '' : '/tools',
         needsToken: needsToken(),
