@@ -50,7 +50,9 @@ export function startLog(gateway: Gateway, level: Verbosity, io: CommandIo): voi
 
 const LINES: { readonly [K in EventName]: (event: EventMap[K]) => LogLine[] } = {
   source({ source, state, detail }) {
-    const level = WARNED.includes(state) ? 'warn' : state === 'up' ? 'info' : 'debug';
+    // A start that takes its time says what it is doing.
+    const isNews = state === 'up' || (state === 'starting' && detail !== '');
+    const level = WARNED.includes(state) ? 'warn' : isNews ? 'info' : 'debug';
     return [{ level, source, message: detail === '' ? state : `${state}: ${detail}` }];
   },
   note: ({ source, message }) => [{ level: 'warn', source, message }],

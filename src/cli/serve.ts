@@ -134,7 +134,7 @@ function connectText(
     ...(isOpen ? [paint('dim', 'No BEARER_TOKEN is set: every program on this machine may connect.', io)] : []),
     ...(variable === 'TOOLGATE_TOKEN' ? [paint('dim', 'Each agent has its own token: toolgate agents.', io)] : []),
     // Since 2026-07-28 nothing distinguishes the clients of one agent.
-    ...(selects ? [paint('dim', 'Clients without sessions (2026-07-28) share what is activated.', io)] : []),
+    ...(selects ? [paint('dim', 'Newer clients (MCP 2026-07-28) share one set of active tools.', io)] : []),
     '',
     'Connect Claude Code:',
     `  claude mcp add --transport http toolgate ${url}${header}`,

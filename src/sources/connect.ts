@@ -232,7 +232,9 @@ async function connect(
     const { openFolder } = await import('./folder.ts');
     const isClosed = () => owner.isClosed;
     const installed = () => dependenciesInstalled(key);
-    return openFolder(launch, { ...options, startTimeout, guard, env, spawn, stderr, isClosed, installed }, events);
+    const preparing = (text: string) => owner.preparing(text);
+    const folder = { ...options, startTimeout, guard, env, spawn, stderr, isClosed, installed, preparing };
+    return openFolder(launch, folder, events);
   }
   if (launch.kind === 'inline') throw new GatewayError('internal', 'Functions have no connection to open.');
   // Loaded here: most gateways have only servers on pipes, and should not wait for it at start.

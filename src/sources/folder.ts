@@ -16,6 +16,8 @@ export type FolderLaunch = Extract<Launch, { kind: 'folder' }>;
 export interface FolderOptions extends WorkerOptions {
   /** The environment of the gateway. */
   readonly env: EnvVars;
+  /** What has to be done before the folder can be served, such as an install. */
+  preparing(text: string): void;
   /** New dependencies were installed. */
   installed(): void;
 }
@@ -34,7 +36,7 @@ export async function openFolder(
   events: ConnectionEvents,
 ): Promise<Connection> {
   const { folder, language, namespace, dataDir } = launch;
-  const environment = await prepare(launch, options, events);
+  const environment = await prepare(launch, options);
   const socketFolder = socketFolderOf(dataDir, namespace);
   const socket = join(socketFolder, `${language}-${process.pid}-${++lastSocket}.sock`);
   const command = [
@@ -61,11 +63,7 @@ export async function openFolder(
   );
 }
 
-async function prepare(
-  launch: FolderLaunch,
-  options: FolderOptions,
-  events: ConnectionEvents,
-): Promise<WorkerEnvironment> {
+async function prepare(launch: FolderLaunch, options: FolderOptions): Promise<WorkerEnvironment> {
   const { folder, language, namespace, dataDir } = launch;
   const abort = new AbortController();
   const checking = setInterval(() => {
@@ -76,13 +74,10 @@ async function prepare(
     let isNew = false;
     const progress = (message: string) => {
       isNew = true;
-      events.note(message);
+      options.preparing(message);
     };
     const environment = await prepare({ folder, namespace, dataDir, env: options.env, progress, signal: abort.signal });
-    if (isNew) {
-      events.note('its dependencies are installed');
-      options.installed();
-    }
+    if (isNew) options.installed();
     return environment;
   } catch (error) {
     if (error instanceof EnvironmentError && error.log !== '') options.stderr(Buffer.from(`${error.log}\n`));

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { EnvironmentError, type EnvironmentRequest } from '../../src/workers/environment.ts';
 import { forgetNodeFailures, prepareNode } from '../../src/workers/node-environment.ts';
+import { startHttp } from '../support/gateway.ts';
 import { alive, waitFor } from '../support/processes.ts';
+import { logOf } from '../support/running-gateway.ts';
 import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
 import { environmentRequest, startWorker, textOf } from './worker.ts';
 
@@ -144,4 +146,15 @@ describe('npm packages that cannot be installed', () => {
     const asked = request({ 'package.json': '{ "dependencies": ' });
     expect((await failure(prepareNode(asked))).message).toContain('package.json is not valid JSON');
   });
+});
+
+it('an install is reported as progress of the start, not as a warning', { timeout: 90_000 }, async () => {
+  const files = { '.toolgate/tools/demo/a.ts': usesMs, '.toolgate/tools/demo/package.json': manifest({ ms: '2.1.3' }) };
+  const gateway = await startHttp({ config: 'controls = []', files, args: ['--log-level', 'info'] });
+  const lines = logOf(gateway).filter(({ source }) => source === 'demo');
+  expect(lines.map(({ level, message }) => [level, message])).toContainEqual([
+    'info',
+    'starting: installing 1 package with npm',
+  ]);
+  expect(lines.filter(({ level }) => level !== 'info')).toEqual([]);
 });
