@@ -8,6 +8,8 @@ const WIDE = [
   'test/clients/conformance-crossing.test.ts',
   'test/clients/mcporter.test.ts',
   'test/clients/inspector.test.ts',
+  'test/clients/published-agents.test.ts',
+  'test/clients/published-libraries.test.ts',
   'test/activation/real-servers.test.ts',
   'test/telemetry/starting.test.ts',
   'test/tool-folders/python-environment.test.ts',

@@ -1,6 +1,6 @@
 // Virtual environments for tests: one for each major version of the Python SDK, and for the wide tests one for Schemathesis,
-// which tests REST. uv installs them, because pip takes ten times the CPU. Without Python, or without venv, those tests are
-// skipped with a reason; in CI they fail.
+// which tests REST, and two with libraries for agents, one for each version of the SDK. uv installs them, because pip takes
+// ten times the CPU. Without Python, or without venv, those tests are skipped with a reason; in CI they fail.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ const environmentOf = (name) => ({
 
 export async function ensurePython({ wide }) {
   // uv first, because it installs the others.
-  const environments = ['uv', 'v1', 'v2', ...(wide ? ['rest'] : [])].map(environmentOf);
+  const environments = ['uv', 'v1', 'v2', ...(wide ? ['rest', 'agents-v1', 'agents-v2'] : [])].map(environmentOf);
   try {
     await once(
       'python',

