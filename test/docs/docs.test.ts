@@ -51,7 +51,8 @@ describe('docs/configuration.md lists every key with its default', () => {
     expect(rows.map(([key]) => key).sort()).toEqual(keys.sort());
     for (const [key, given] of rows) {
       const value = part?.properties?.[key!]?.default;
-      const shown = ['', 'none', 'see meaning'].includes(given!) ? undefined : given;
+      // Words describe a default that depends on something else; the schema has none then.
+      const shown = /^`[^`]*`$/.test(given!) ? given : undefined;
       const isTable = typeof value === 'object' && !Array.isArray(value);
       const text = typeof value === 'string' && value !== '' ? value : JSON.stringify(value);
       expect(shown, key).toBe(value === undefined || isTable ? undefined : `\`${text}\``);
