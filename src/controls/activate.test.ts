@@ -54,6 +54,12 @@ describe('activate', () => {
     expect(textOf(run({ tools_off: ['git_st*'] }))).toBe('Deactivated 2 items.');
   });
 
+  it('takes resources by the URIs that clients list', () => {
+    const { selection } = run({ resources_on: ['git+log://1', 'git+log://{id}'], resources_off: ['fs+file:a'] });
+    expect(activeResources(selection)).toEqual(['git_log://1', 'git_log://{id}']);
+    expect(refusal(lists({ resources_on: ['git+log://2'] })).message).toContain('git+log://2 in resources_on');
+  });
+
   it('says which items were in that state before', () => {
     expect(textOf(run({ tools_on: ['git_st*'] }))).toBe('2 items were already active.');
     expect(textOf(run({ tools_on: ['git_*'] }))).toBe('Activated 1 item. 2 items were already active.');

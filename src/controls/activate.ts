@@ -2,6 +2,7 @@
  * `toolman_activate`: lets a model switch tools and resources on and off. Its description says what there is, and `show`
  * lists the rest.
  */
+import { byScheme } from '../access/alias.ts';
 import {
   changeSelection,
   isActive,
@@ -15,7 +16,7 @@ import { GatewayError } from '../base/errors.ts';
 import { toObject } from '../base/objects.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { counted, similarNames } from '../base/text.ts';
-import type { Catalog } from '../catalog/catalog.ts';
+import { type Catalog, nameIn } from '../catalog/catalog.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import { startingText, startingWith } from '../catalog/starting.ts';
 import { textResult } from '../protocol/rpc.ts';
@@ -97,7 +98,10 @@ export function activate(
   const sets = {} as Record<ListName, Set<string>>;
   for (const list of LISTS) {
     const kind: Switchable = list.startsWith('tools') ? 'tools' : 'resources';
-    const wanted = kind === 'tools' ? withoutToolsets(lists[list], known.tools, catalog, toolsets) : lists[list];
+    const wanted =
+      kind === 'tools'
+        ? withoutToolsets(lists[list], known.tools, catalog, toolsets)
+        : lists[list].map((uri) => exposedUri(catalog, known.resources, uri));
     sets[list] = resolveNames(wanted, names[kind], known[kind], (name) => {
       const servers = startingWith(catalog, name);
       for (const { key } of servers) starting.add(key);
@@ -122,6 +126,13 @@ export function activate(
     selection: changeSelection(selection, change),
     result: textResult(confirmation(catalog, selection, sets)),
   };
+}
+
+/** The exposed URI of what a client knows by a URI with the namespace in its scheme. */
+function exposedUri(catalog: Catalog, known: ReadonlySet<string>, uri: string): string {
+  const meant = known.has(uri) ? undefined : (byScheme(catalog, 'resource', uri) ?? byScheme(catalog, 'template', uri));
+  const name = meant === undefined ? uri : nameIn(catalog, meant);
+  return known.has(name) ? name : uri;
 }
 
 function resourceNames(catalog: Catalog): string[] {
