@@ -11,6 +11,8 @@ const WIDE = [
   'test/clients/published-agents.test.ts',
   'test/clients/published-libraries.test.ts',
   'test/activation/real-servers.test.ts',
+  'test/servers/package-installs.test.ts',
+  'test/servers/package-installs-uv.test.ts',
   'test/telemetry/starting.test.ts',
   'test/tool-folders/python-environment.test.ts',
   'test/tool-folders/node-environment.test.ts',

@@ -48,6 +48,8 @@ export interface Catalog {
 export interface StartingSource extends Owner {
   /** Since when, in milliseconds since 1970. */
   readonly since: number;
+  /** Whether its package is being installed, which may take minutes. */
+  readonly isInstalling: boolean;
   /** Whether its items are listed already, as its last run offered them. */
   readonly isListed: boolean;
   /** Each of its names begins with one of these. */
@@ -66,6 +68,8 @@ export interface Contribution extends Owner {
   readonly startingSince?: number | null;
   /** What the source is for, as the configuration says; absent or empty if it does not. */
   readonly description?: string;
+  /** Whether its package is being installed before it can start. */
+  readonly isInstalling?: boolean;
 }
 
 /**
@@ -119,9 +123,10 @@ export function buildCatalog(
 }
 
 function startingSource(source: Contribution, naming: Naming): StartingSource[] {
-  const { id, key, namespace, present, startingSince } = source;
+  const { id, key, namespace, present, startingSince, isInstalling = false } = source;
   if (startingSince == null) return [];
-  return [{ id, key, namespace, since: startingSince, isListed: present, prefixes: prefixesOf(namespace, naming) }];
+  const prefixes = prefixesOf(namespace, naming);
+  return [{ id, key, namespace, since: startingSince, isInstalling, isListed: present, prefixes }];
 }
 
 /** Whether an item whose name is taken gets another name. Otherwise it is dropped. */

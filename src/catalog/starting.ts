@@ -22,9 +22,11 @@ function aliasPrefixes(server: string): string[] {
   return server === '' ? [] : [`${server}:`, `${server}.`, schemePrefix(server)];
 }
 
-/** `slow is still starting (12 s); try again in a moment` */
+/** `slow is still starting (12 s); try again in a moment`, with those whose packages are being installed. */
 export function startingText(sources: readonly StartingSource[], now: number = Date.now()): string {
   const verb = sources.length === 1 ? 'is' : 'are';
   const longest = Math.max(0, ...sources.map(({ since }) => Math.round((now - since) / 1000)));
-  return `${sources.map(({ key }) => key).join(', ')} ${verb} still starting (${longest} s); try again in a moment`;
+  const installing = sources.filter(({ isInstalling }) => isInstalling).map(({ key }) => key);
+  const why = installing.length === 0 ? '' : `; being installed: ${installing.join(', ')}`;
+  return `${sources.map(({ key }) => key).join(', ')} ${verb} still starting (${longest} s${why}); try again in a moment`;
 }

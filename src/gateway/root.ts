@@ -493,6 +493,7 @@ function isSameContribution(a: Contribution, b: Contribution): boolean {
     a.present === b.present &&
     a.startingSince === b.startingSince &&
     a.description === b.description &&
+    a.isInstalling === b.isInstalling &&
     isSameOffer(a.offer, b.offer)
   );
 }

@@ -132,8 +132,8 @@ export class SourceSets implements CallerSources {
       if (member === undefined) return [];
       const { source, config } = member;
       const { key, namespace, description } = config;
-      const { offer, present, startingSince } = source;
-      return { id, key, namespace, description, offer, present, startingSince };
+      const { offer, present, startingSince, isInstalling } = source;
+      return { id, key, namespace, description, offer, present, startingSince, isInstalling };
     });
   }
 

@@ -39,8 +39,8 @@ export interface ConnectionOwner {
   asked(): void;
   notification(message: Message): void;
   note(text: string): void;
-  /** What keeps it from being started, such as an install. */
-  preparing(text: string): void;
+  /** What keeps it from being started, such as an install; null when it is done. */
+  preparing(text: string | null): void;
   stderr(chunk: Buffer): void;
 }
 

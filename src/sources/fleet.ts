@@ -264,6 +264,7 @@ export class Fleet {
       offer: source.offer,
       present: source.present,
       startingSince: source.startingSince,
+      isInstalling: source.isInstalling,
     }));
   }
 

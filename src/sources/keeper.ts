@@ -57,8 +57,8 @@ export interface KeeperRole {
   notification(message: Message): void;
   /** Changes may have gone unnoticed. */
   missed?(): void;
-  /** It cannot be started yet. */
-  preparing?(text: string): void;
+  /** Why it cannot be started yet; null when it can. */
+  preparing?(text: string | null): void;
   opened?(opened: OpenedConnection): void;
   /** The connection could not be opened. */
   failed?(error: unknown): void;
@@ -308,7 +308,7 @@ export class ConnectionKeeper implements ConnectionOwner {
     this.#server.note(text);
   }
 
-  preparing(text: string): void {
+  preparing(text: string | null): void {
     this.#role.preparing?.(text);
   }
 

@@ -79,6 +79,8 @@ const hasOwnShell = files.some((file) => {
 const report = { command: process.argv[1] ?? null, cwd: process.cwd(), env, hasOwnShell };
 process.stdout.write('\\n${MARK}' + JSON.stringify(report) + '\\n');`;
 
+/** Becomes npm, which finds its own process id in its environment. */
+const AS_NPM = 'export TOOLGATE_REPORT_NPM=$$; exec "$@"';
 const DOWNLOADED = { npx: /^npm http fetch GET 200 \S+\.tgz\b/gm, uvx: /^ *(?:Downloaded|Built) /gm };
 /** Lines of npm that are there only because downloads are counted. */
 const COUNTED = /^npm http .*\n?/gm;
@@ -113,9 +115,11 @@ function run(
   const report = { TOOLGATE_REPORT_NODE: process.execPath, TOOLGATE_REPORT_CODE: REPORTER };
   // uv is told the package, and runs our reporter in its environment.
   const from = flags.some((flag) => /^--from(?:=|$)/.test(flag)) ? [] : ['--from', target];
-  const args = isNpx ? [...flags, target] : [...flags, ...from, process.execPath, '-e', REPORTER];
+  const [program, ...args] = isNpx
+    ? ['/bin/sh', '-c', AS_NPM, 'sh', file, ...flags, target]
+    : [file, ...flags, ...from, process.execPath, '-e', REPORTER];
   const output = openUnnamed();
-  const child = spawn(file, args, {
+  const child = spawn(program!, args, {
     cwd,
     env: isNpx ? { npm_config_loglevel: 'http', ...env, ...report, npm_config_script_shell: npmShell() } : env,
     stdio: ['ignore', output.stdout, output.stderr],

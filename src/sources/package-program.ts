@@ -41,8 +41,8 @@ export interface ResolveOptions {
   readonly ours: EnvVars;
   /** Whether the server is no longer wanted. */
   isClosed(): boolean;
-  /** What the runner is busy with. Not called if it is done soon. */
-  progress(text: string): void;
+  /** What the runner is busy with; null when it is done. Not called if it is done soon. */
+  progress(text: string | null): void;
   /** What the runner says. */
   stderr(chunk: Buffer): void;
 }
@@ -52,7 +52,7 @@ const LONGEST = 10 * 60_000;
 const CHECK = 100;
 /** When the first progress is reported, and then how often. */
 const FIRST_REPORT = 2_000;
-const REPORTS = 5_000;
+const REPORTS = 10_000;
 /** How long an answer of the runner is used again in this process if its package has no exact version. */
 const FRESH = 5 * 60_000;
 const REMEMBERED = 200;
@@ -201,8 +201,7 @@ async function wait(query: RunnerQuery, command: PackageCommand, options: Resolv
   });
   try {
     const answer = await Promise.race([query.answer, stopped]);
-    if (next > begin + FIRST_REPORT && 'program' in answer)
-      options.progress(`${runner} has found ${shownPackages(command)}`);
+    if (next > begin + FIRST_REPORT && 'program' in answer) options.progress(null);
     return answer;
   } finally {
     clearInterval(timer);

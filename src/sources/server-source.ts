@@ -81,7 +81,7 @@ class KeptServerSource implements ServerSource, KeptServer {
       competingCalls: () => this.inFlight,
       notification,
       missed,
-      preparing: (text) => this.#states.prepare(text),
+      preparing: (text) => (text === null ? this.#states.prepared() : this.#states.prepare(text)),
       opened: (opened) => this.#opened(opened),
       failed: (error) => this.#failed(error),
       lost: (reason) => this.#lost(reason),
@@ -158,6 +158,10 @@ class KeptServerSource implements ServerSource, KeptServer {
     const isRestarting = state === 'down' && this.#restarts > 0 && this.config.launch.kind === 'folder';
     const isListed = state === 'asleep' || state === 'starting' || isRestarting;
     return this.#shared.live !== null || (isListed && this.offer !== EMPTY_OFFER);
+  }
+
+  get isInstalling(): boolean {
+    return this.#states.isPreparing;
   }
 
   get startingSince(): number | null {

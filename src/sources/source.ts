@@ -34,6 +34,8 @@ export interface Source {
   readonly present: boolean;
   /** Since when it is starting for the first time, in milliseconds since 1970; null or absent if it is not. */
   readonly startingSince?: number | null;
+  /** Whether its package is being installed before it can start. */
+  readonly isInstalling?: boolean;
   readonly inFlight: number;
   /** Resolves when the first attempt to start is over, successful or not. Never rejects. */
   readonly tried: Promise<void>;

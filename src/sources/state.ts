@@ -44,7 +44,8 @@ export class StateHistory {
   /** The name of the server. */
   readonly #key: () => string;
   readonly #stderr: StderrTail;
-  #isPreparing = false;
+  /** Whether something has to be done before it can start. */
+  isPreparing = false;
   since = new Date().toISOString();
   #history: readonly Transition[] = [{ time: this.since, state: this.state, detail: this.detail }];
 
@@ -59,8 +60,12 @@ export class StateHistory {
   }
 
   enter(state: SourceState, reason: string): void {
+    this.#enter(state, reason, false);
+  }
+
+  #enter(state: SourceState, reason: string, isPreparing: boolean): void {
     const { events, redact, changed } = this.#context;
-    this.#isPreparing = false;
+    this.isPreparing = isPreparing;
     const detail = redact(reason);
     const time = new Date().toISOString();
     if (this.state !== state) this.since = time;
@@ -70,21 +75,26 @@ export class StateHistory {
     this.detail = detail;
     // The server's last line is only for the operator's log, not for `detail`, which callers read: it may contain
     // anything. Shortened after redaction, because half a secret would not be recognised.
-    const lastLine = state === 'down' || state === 'crash_loop' ? redact(this.#stderr.lastLine()).slice(0, SHOWN) : '';
+    const hasFailed = !isPreparing && (state === 'down' || state === 'crash_loop');
+    const lastLine = hasFailed ? redact(this.#stderr.lastLine()).slice(0, SHOWN) : '';
     const logged = lastLine === '' ? detail : `${detail} (it said: ${lastLine})`;
     events.emit('source', { source: this.#key(), state, detail: logged });
     changed();
   }
 
   /**
-   * What has to be done before it can start, such as an install. A server that is asleep stays so, because its items are
-   * listed. In the history, later texts replace earlier ones.
+   * What has to be done before it can start, such as an install. Its state stays the same. In the history, later texts
+   * replace earlier ones.
    */
   prepare(text: string): void {
     if (this.isClosed) return;
-    if (this.#isPreparing) this.#history = this.#history.slice(0, -1);
-    this.enter(this.state === 'asleep' ? 'asleep' : 'starting', text);
-    this.#isPreparing = true;
+    if (this.isPreparing) this.#history = this.#history.slice(0, -1);
+    this.#enter(this.state, text, true);
+  }
+
+  /** All of that is done. */
+  prepared(): void {
+    if (!this.isClosed && this.isPreparing) this.enter(this.state, 'its package is installed');
   }
 
   /** Enters the last state, without an event. */
