@@ -6,7 +6,8 @@ import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { childEnv } from '../support/child.ts';
 import { startStdio } from '../support/gateway.ts';
-import { findUv, noPython } from '../support/python.ts';
+import { uv } from '../support/installer.ts';
+import { noPython } from '../support/python.ts';
 import { callText, toml } from '../support/running-gateway.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 
@@ -50,7 +51,6 @@ function wheelFolder(): string {
 }
 
 it.skipIf(noPython)('starts what uvx installs without uvx, and keeps `uv cache clean` away from it', async () => {
-  const uv = await findUv();
   const cache = join(tempFolder(), 'uv');
   const env = childEnv({
     PATH: `${dirname(uv)}:${process.env.PATH}`,
