@@ -12,8 +12,8 @@ import type { Era } from './revisions.ts';
 
 /**
  * What a client does when its list of tools has changed. `yes`: it lists again at once, and its model can use the new
- * tools in its next step. `late`: it lists again at once, but its model sees the new tools a step or two later. `no`: its
- * model never sees them. `unknown`: the first change will show it.
+ * tools in its next step. `late`: it lists again, but its model sees the new tools only after the user's next message.
+ * `no`: its model never sees them. `unknown`: the first change will show it.
  */
 export type ListsAgain = 'yes' | 'late' | 'no' | 'unknown';
 
@@ -36,6 +36,11 @@ export interface ClientTraits {
   readonly elicitation: boolean | null;
   /** The names of tools that it accepts. */
   readonly names: NameRule;
+}
+
+/** Whether it is known that the client's model cannot use new tools in its next step. */
+export function missesNewTools({ listsAgain }: ClientTraits): boolean {
+  return listsAgain === 'no' || listsAgain === 'late';
 }
 
 /** The names of tools that a client accepts. */
@@ -126,6 +131,12 @@ export const KNOWN_CLIENTS: readonly KnownClient[] = [
     settle: 100,
     elicitation: false,
     names: { ...PLAIN, added: 1 },
+  },
+  {
+    // The name is from a log of 1.0.57, the rest is github/copilot-cli#3125.
+    title: 'GitHub Copilot CLI',
+    sends: ['github-copilot-developer'],
+    listsAgain: 'late',
   },
   {
     // The name and the limit are from bug reports: ComposioHQ/composio#2788, awslabs/mcp#1283.
