@@ -180,18 +180,22 @@ export const KNOWN_CLIENTS: readonly KnownClient[] = [
     elicitation: true,
   },
   {
-    // mcp 1.x. FastMCP, langchain-mcp-adapters, openai-agents and pydantic-ai send its name too, so what happens to a
-    // list depends on the program. Its type for URIs refuses those that are not legal.
+    // mcp 1.x, also as langchain-mcp-adapters 0.3.2, which makes its tools from one list. Other programs list whenever
+    // they like, and lose nothing by one tool more. Its type for URIs refuses those that are not legal.
     title: 'Python SDK 1',
     sends: ['mcp'],
     era: 'legacy',
+    listsAgain: 'no',
     uris: 'legal',
     resources: true,
   },
   {
+    // mcp 2.x, also as FastMCP 4.1.2, pydantic-ai 2.66.0, which keeps its first list because it does not ask to be told of
+    // changes, and openai-agents 0.24.0, which lists before every request.
     title: 'Python SDK 2',
     sends: ['mcp'],
     era: 'modern',
+    listsAgain: 'no',
     resources: true,
   },
   {
