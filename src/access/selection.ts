@@ -111,6 +111,6 @@ export function activeEntries(selection: Selection, entries: Iterable<Entry>): E
  */
 export function basePatterns({ activeToolsets, controls }: Config): Base {
   if (activeToolsets !== null) return { tools: activeToolsets, resources: activeToolsets };
-  const resources = controls.includes('activate') ? [] : null;
+  const resources = controls.includes('activate') || controls.includes('auto') ? [] : null;
   return { tools: controls.includes('equip') ? [] : resources, resources };
 }

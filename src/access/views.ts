@@ -11,13 +11,15 @@ import { narrowToTask, taskKey } from '../plans/narrow-to-task.ts';
 import type { ClientTraits } from '../protocol/known-clients.ts';
 import { narrowToPermission, type Permission } from './permission.ts';
 import type { Selection } from './selection.ts';
+import { type Showing, showingFor } from './showing.ts';
 import { buildView, type View, type ViewControls } from './view.ts';
 
 /** The current state of a gateway. Each part may be replaced. */
 export interface ViewContext {
   catalog(): Catalog;
   config(): Config;
-  controls(): ViewControls;
+  /** Toolgate's own tools, for the way in which `auto` shows the others; null without `auto`. */
+  controls(showing: Showing | null): ViewControls;
   /** What an agent may use now; null for everything. */
   permissionOf(agent: string): Permission | null;
 }
@@ -36,12 +38,19 @@ export interface ViewRequest extends Viewpoint {
   readonly selection: Selection;
   /** Whether it has Toolgate's own tools. Inside a namespace or a task there are never any. */
   readonly controls: boolean;
+  /** How `auto` shows the tools; null if the configuration does not say `auto`. */
+  readonly showing: Showing | null;
   /** The kind of client that it is for. */
   readonly client: ClientTraits;
 }
 
 export interface Views {
   of(request: ViewRequest): View;
+  /**
+   * How `auto` shows the tools to a caller, by what it may see from there. `before` is how it did until now, or null at
+   * first. Null if the configuration does not say `auto`.
+   */
+  showing(from: Viewpoint, permission: Permission | null, before: Showing | null): Showing | null;
   /** Drops all views because a new catalog, configuration or set of controls is in force. */
   forget(): void;
   /** Whether a caller may know about the server: one of its items must be visible from there. */
@@ -74,9 +83,9 @@ export function createViews({ catalog, config, controls, permissionOf }: ViewCon
   }
 
   /** What is cut from the instructions can be read inside a namespace or a task too. */
-  function controlsFor({ controls: has, namespace, tasks }: ViewRequest): ViewControls {
+  function controlsFor({ controls: has, namespace, tasks, showing }: ViewRequest): ViewControls {
     if (!has) return NO_CONTROLS;
-    const own = controls();
+    const own = controls(showing);
     return namespace === null && tasks.length === 0 ? own : { ...NO_CONTROLS, resources: own.resources };
   }
 
@@ -91,6 +100,10 @@ export function createViews({ catalog, config, controls, permissionOf }: ViewCon
     of(request) {
       const all = catalogOf(request);
       return getOrMake(known(all), keyOf(request), () => build(all, request));
+    },
+    showing(from, permission, before) {
+      if (!config().controls.includes('auto')) return null;
+      return showingFor(narrowed(catalogOf(from), permission, from.tasks), before);
     },
     forget() {
       known = newMemory();
@@ -115,9 +128,9 @@ function uriStyleFor({ uriStyle }: Config, { uris }: ClientTraits): UriStyle {
 }
 
 /** None of the parts contains a line break. */
-function keyOf({ permission, selection, namespace, tasks, controls, client }: ViewRequest): string {
+function keyOf({ permission, selection, namespace, tasks, controls, client, showing }: ViewRequest): string {
   const inside = namespace === null ? '' : `in ${namespace}`;
-  const key = `${controls}\n${clientKey(client)}\n${inside}\n${permission?.key ?? ''}\n${selection.key}`;
+  const key = `${controls}${showing ?? ''}\n${clientKey(client)}\n${inside}\n${permission?.key ?? ''}\n${selection.key}`;
   return tasks.length === 0 ? key : `${tasks.map(taskKey).join(' ')}\n${key}`;
 }
 

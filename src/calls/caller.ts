@@ -12,6 +12,7 @@ import {
   type Selection,
   startSelection,
 } from '../access/selection.ts';
+import type { Showing } from '../access/showing.ts';
 import { textRoom } from '../access/text-room.ts';
 import type { Toolset } from '../access/toolset.ts';
 import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf, type View } from '../access/view.ts';
@@ -125,7 +126,7 @@ export interface CallersOptions {
   readonly events: EventSink;
   /** The configuration in force. */
   config(): Config;
-  readonly views: Pick<Views, 'of' | 'sees'>;
+  readonly views: Pick<Views, 'of' | 'sees' | 'showing'>;
   /** What an agent may use now; null if no policy limits it. */
   permissionOf(agent: string): Permission | null;
   /** The selection of callers without one of their own. */
@@ -203,6 +204,8 @@ export class Callers {
   }
 }
 
+const EVERYTHING = startSelection(null);
+
 export class Caller implements RecordedCaller {
   readonly callers: Callers;
   readonly options: CallerOptions;
@@ -220,6 +223,9 @@ export class Caller implements RecordedCaller {
   sources: SourceSet | null = null;
   /** Null: it uses the default selection. */
   selection: Selection | null = null;
+  /** How `auto` shows it the tools; null without `auto`. */
+  #showing: Showing | null = null;
+  #isSettled = false;
   /** Cleared at every change, so that a call only has to read this field. */
   current: View | null = null;
   /** When the time of day may next change what it is allowed to use. */
@@ -285,9 +291,19 @@ export class Caller implements RecordedCaller {
       const { permissionOf, views } = this.callers.options;
       const permission = this.isOperator ? null : permissionOf(this.agent);
       this.freshUntil = permission?.freshUntil ?? Number.POSITIVE_INFINITY;
+      this.#show(views, permission);
       this.current = views.of(this.#request(permission, this.own.traits));
     }
     return this.current;
+  }
+
+  /**
+   * Decides how `auto` shows the tools. While servers are tried for the first time, and after a new configuration, only
+   * their number counts. From then on the way stays, if possible.
+   */
+  #show(views: CallersOptions['views'], permission: Permission | null): void {
+    this.#showing = views.showing(this, permission, this.#isSettled ? this.#showing : null);
+    this.#isSettled = this.callers.areListsComplete;
   }
 
   /** The client that sent a message. */
@@ -319,8 +335,10 @@ export class Caller implements RecordedCaller {
   }
 
   #request(permission: Permission | null, client: ClientTraits): ViewRequest {
-    const { sources, namespace, tasks, chosen: selection, scope } = this;
-    return { sources, namespace, tasks, permission, selection, controls: scope.controls, client };
+    const { sources, namespace, tasks, scope } = this;
+    const showing = this.#showing;
+    const selection = showing === 'all' && scope.toolset === null ? EVERYTHING : this.chosen;
+    return { sources, namespace, tasks, permission, selection, controls: scope.controls, client, showing };
   }
 
   /** The result of a list method, for clients of an era. From now on the caller counts as knowing that list. */
@@ -406,6 +424,7 @@ export class Caller implements RecordedCaller {
   /** The configured patterns have changed. */
   rebase(base: Base): void {
     const { selection, toolset } = this.scope;
+    this.#isSettled = false;
     if (toolset !== null) this.selection = fixedSelection(this.#baseInside(base), toolset);
     else if (this.#seesAll) return;
     else if (selection === 'own' && this.selection !== null) this.selection = rebase(this.selection, base);

@@ -216,7 +216,7 @@ describe('the message of the schema for', () => {
     [
       'an unknown control',
       { controls: ['activte'] },
-      ['controls[0]: expected "activate", "equip", "request" or "prompt", found "activte".'],
+      ['controls[0]: expected "activate", "equip", "auto", "request" or "prompt", found "activte".'],
     ],
     ['an unknown kind of names', { names: 'flt' }, ['names: expected "join" or "flat", found "flt".']],
     [
@@ -224,7 +224,11 @@ describe('the message of the schema for', () => {
       { name_limit: 15 },
       ['name_limit: expected a whole number from 16 to 1024, found 15.'],
     ],
-    ['one control', { controls: 'activate' }, ['controls: expected a list such as ["activate"], found a string.']],
+    [
+      'one control',
+      { controls: 'activate' },
+      ['controls: expected "auto" or a list such as ["activate"], found "activate".'],
+    ],
     ['one pattern', { active_toolsets: 'git_*' }, ['active_toolsets: expected a list of strings, found a string.']],
     ['a boolean instead of a duration', { start_wait: true }, [`start_wait: ${DURATION}, found true.`]],
     ['a negative duration', { start_wait: -1 }, [`start_wait: ${DURATION}, found -1.`]],

@@ -4,7 +4,8 @@ import * as z from 'zod';
 import type { ResolveContext } from './context.ts';
 import { choice, type Section, section, text, toolList } from './fields.ts';
 
-export type Control = 'activate' | 'equip' | 'request' | 'prompt';
+/** `auto` stands for `activate`, or for no control if there are only a few tools. */
+export type Control = 'activate' | 'equip' | 'auto' | 'request' | 'prompt';
 
 /** Which clients are offered `toolman_call`. */
 export type CallThrough = 'auto' | 'always' | 'never';
@@ -27,6 +28,8 @@ const toolsetSchema = section(
   { id: 'Toolset', description: 'A named choice of tools.' },
 );
 
+const CONTROLS = ['activate', 'equip', 'auto', 'request', 'prompt'] as const satisfies Control[];
+
 export const toolsetShape = {
   active_toolsets: toolList()
     .optional()
@@ -35,12 +38,12 @@ export const toolsetShape = {
         'Default: none if a control such as `activate` is on, else all.',
     ),
   controls: z
-    .array(choice(['activate', 'equip', 'request', 'prompt'] satisfies Control[]), {
-      error: 'expected a list such as ["activate"]',
-    })
+    .union([z.array(choice(CONTROLS)), z.literal('auto', { error: 'expected "auto" or a list such as ["activate"]' })])
+    .transform((controls): readonly Control[] => (controls === 'auto' ? [controls] : controls))
     .optional()
     .describe(
-      'Built-in tools that let a model change what it sees. Default: `["activate"]` in tools.toml, `["equip"]` in .mcp.json, else none.',
+      'Built-in tools that let a model change what it sees. `auto` shows up to 20 tools of at most 5,000 tokens directly, and is `activate` for more. ' +
+        'Default: `["activate"]` in tools.toml, `["equip"]` in .mcp.json, else none.',
     ),
   call_through: choice(['auto', 'always', 'never'] satisfies CallThrough[])
     .prefault('auto')
@@ -65,8 +68,11 @@ export const toolsetShape = {
 export function resolveToolsets(
   { activeToolsets, controls, callThrough, catalog, selection, toolsets }: Section<typeof toolsetShape>,
   defaultControls: readonly Control[],
-  { texts }: ResolveContext,
+  { texts, add }: ResolveContext,
 ) {
+  const other =
+    controls?.includes('auto') === true ? controls.find((one) => one === 'activate' || one === 'equip') : null;
+  if (other) add(['controls'], `"auto" chooses what to show by itself. Leave it out, or leave "${other}" out`);
   return {
     activeToolsets: activeToolsets === null ? null : texts(['active_toolsets'], activeToolsets),
     controls: [...new Set(controls ?? defaultControls)],

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { hasTimes, nextMinute, type Permission, permissionAt } from '../access/permission.ts';
 import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
 import { startSelection } from '../access/selection.ts';
+import { controlsFor, type Showing } from '../access/showing.ts';
 import type { Toolset } from '../access/toolset.ts';
 import { createViews, type Views } from '../access/views.ts';
 import { createEvents, type Events } from '../base/events.ts';
@@ -125,6 +126,8 @@ export class Root {
   /** The configured servers and those of tool folders, as last passed to the fleet. */
   servers: readonly ServerConfig[] = [];
   controls: Controls;
+  /** Those of callers to which `auto` shows every tool. */
+  #fewControls: Controls;
   catalog: Catalog = EMPTY_CATALOG;
   /** All namespaces, including empty ones. */
   namespaces: ReadonlySet<string> = new Set();
@@ -152,11 +155,12 @@ export class Root {
     this.events = events;
     this.metrics = createMetrics(events, redact);
     this.audit = new Audit(config.audit, { events, redact, isOn: options.audit });
-    this.controls = this.#createControls();
+    this.controls = this.#createControls('catalog');
+    this.#fewControls = this.#createControls('all');
     this.views = createViews({
       catalog: () => this.catalog,
       config: () => this.config,
-      controls: () => this.controls,
+      controls: (showing) => (showing === 'all' ? this.#fewControls : this.controls),
       permissionOf: (agent) => this.permissionOf(agent),
     });
     this.defaults = createDefaultSelection({
@@ -332,18 +336,13 @@ export class Root {
 
   /** What a new client of an agent sees before it changes anything. */
   firstList(agent: string): FirstList {
-    const task = this.#task;
-    return firstListOf(
-      this.views.of({
-        sources: null,
-        namespace: null,
-        tasks: task === null ? [] : [task],
-        permission: this.permissionOf(agent),
-        selection: task === null ? this.defaults.selection : startSelection(null),
-        controls: true,
-        client: UNKNOWN_CLIENT,
-      }),
-    );
+    const from = { sources: null, namespace: null, tasks: this.#task === null ? [] : [this.#task] };
+    const permission = this.permissionOf(agent);
+    const showing = this.views.showing(from, permission, null);
+    const seesAll = showing === 'all' || from.tasks.length > 0;
+    const selection = seesAll ? startSelection(null) : this.defaults.selection;
+    const view = this.views.of({ ...from, permission, showing, selection, controls: true, client: UNKNOWN_CLIENT });
+    return firstListOf(view);
   }
 
   serverOf(id: number): { readonly source: Source; readonly config: ServerConfig } | undefined {
@@ -379,12 +378,14 @@ export class Root {
   }
 
   renewControls(): void {
-    this.controls = this.#createControls();
+    this.controls = this.#createControls('catalog');
+    this.#fewControls = this.#createControls('all');
   }
 
-  #createControls(): Controls {
+  /** Where the configuration says `auto`, they depend on how the tools are shown. */
+  #createControls(showing: Showing): Controls {
     const { controls, callThrough, catalog } = this.config;
-    return createControls(controls, {
+    return createControls(controlsFor(controls, showing), {
       program: this.host?.control ?? null,
       toolsets: () => this.defaults.toolsets,
       callThrough,

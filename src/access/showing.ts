@@ -1,0 +1,39 @@
+/** How `controls = "auto"` shows the tools of a caller: by how many they are, and what they cost. */
+import { memo } from '../base/memo.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import { tokensOfAll } from '../catalog/tokens.ts';
+import type { Control } from '../config/toolsets.ts';
+
+/** `all`: every tool is in the list. `catalog`: a tool has a catalog of them, and activates some. */
+export type Showing = 'all' | 'catalog';
+
+/** Up to this size every tool is shown. */
+const FEW = { tools: 20, tokens: 5_000 };
+
+/** A caller that sees every tool keeps that until there are so many times more. */
+const SLACK = 2;
+
+/** The controls that each way needs. A larger catalog than can be read as a whole would need a third way, a search. */
+const NEEDED: Readonly<Record<Showing, readonly Control[]>> = { all: [], catalog: ['activate'] };
+
+/**
+ * The way for a caller with this catalog, which is already narrowed to what the caller may know. `before` is the way
+ * until now, or null at first: lists should not change their nature in the middle of a conversation.
+ */
+export function showingFor(catalog: Catalog, before: Showing | null): Showing {
+  if (before === 'catalog') return before;
+  const slack = before === null ? 1 : SLACK;
+  const { tools, tokens } = sizeOf(catalog);
+  return tools <= FEW.tools * slack && tokens <= FEW.tokens * slack ? 'all' : 'catalog';
+}
+
+/** Tools of servers that are unavailable count too, so that a crash changes nothing. */
+const sizeOf = memo(({ claims }: Catalog) => {
+  const tools = [...claims.tool.values()].filter((entry) => entry !== null);
+  return { tools: tools.length, tokens: tokensOfAll(tools) };
+});
+
+/** The controls of a configuration, with those that a way needs in place of `auto`. */
+export function controlsFor(controls: readonly Control[], showing: Showing): readonly Control[] {
+  return controls.flatMap((control) => (control === 'auto' ? NEEDED[showing] : control));
+}
