@@ -40,7 +40,10 @@ async function playSession(text: string, url: string): Promise<void> {
     const names = what!.match(/\b[a-z]+_[\w-]+/g) ?? [];
     const [, name, args] = /^(\w+) (\{.*\})$/.exec(what!) ?? [];
     if (who === 'Listed' || who === 'Hidden') {
-      const listed = (await client.listTools()).tools.map((tool) => tool.name);
+      const { tools } = await client.listTools();
+      const listed = tools.map((tool) => tool.name);
+      const description = tools.find((tool) => tool.name === 'toolman_activate')!.description!;
+      if (who === 'Hidden') expect(description).toContain('memory_*');
       for (const one of names) {
         const isListed = who === 'Listed' || one === 'toolman_activate';
         expect(listed.includes(one), `${who} ${one}`).toBe(isListed);
