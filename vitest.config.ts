@@ -13,6 +13,7 @@ const WIDE = [
   'test/activation/real-servers.test.ts',
   'test/servers/package-installs.test.ts',
   'test/servers/package-installs-uv.test.ts',
+  'test/resilience/many-servers.test.ts',
   'test/telemetry/starting.test.ts',
   'test/tool-folders/python-environment.test.ts',
   'test/tool-folders/node-environment.test.ts',

@@ -2,6 +2,8 @@
 import { stat } from 'node:fs/promises';
 import { unmatchedRules } from '../access/unmatched-rules.ts';
 import { GatewayError } from '../base/errors.ts';
+import type { EventMap } from '../base/events.ts';
+import { getOrMake } from '../base/memo.ts';
 import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
 import { secretsInArguments } from '../config/launch-secrets.ts';
@@ -14,8 +16,11 @@ import { openSecretStore } from '../store/secrets.ts';
 import type { CommandIo } from './command-io.ts';
 import { firstListLines } from './first-list.ts';
 import type { Options } from './options.ts';
-import { loadOptions } from './session.ts';
+import { loadOptions, progressText } from './session.ts';
 import { paint, plain, printResult, withSpinner } from './terminal.ts';
+
+/** Of a server that failed. */
+const MOST_LINES = 20;
 
 interface Diagnosis {
   readonly level: 'ok' | 'warning' | 'broken';
@@ -36,8 +41,10 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
   let gateway: Gateway | null = null;
   try {
     const config = await loadConfig(loadOptions(options, io));
-    gateway = await openGateway(config, { audit: false, env: io.env, spawn: io.spawn });
-    await withSpinner('trying every server', gateway.tried(), io);
+    const opened = await openGateway(config, { audit: false, env: io.env, spawn: io.spawn });
+    gateway = opened;
+    const notes = collectNotes(gateway);
+    await withSpinner(() => progressText(opened), gateway.tried(), io);
     const { redact } = gateway;
     const findings: Diagnosis[] = [
       { level: 'ok', about: 'configuration', message: config.file ?? '' },
@@ -52,7 +59,7 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
       ...(await identityFindings(config)),
       ...(await secretFindings(config)),
       ...argumentFindings(config),
-      ...serverFindings(gateway),
+      ...serverFindings(gateway, notes),
       ...policyFindings(gateway),
       ...firstListFindings(gateway),
       ...gateway.catalog.problems.map(
@@ -139,14 +146,40 @@ function argumentFindings({ servers }: Config): Diagnosis[] {
   });
 }
 
-function serverFindings(gateway: Gateway): Diagnosis[] {
+/** What servers did that they should not, such as printing lines that are not MCP; by server, each once. */
+function collectNotes({ events }: Gateway): ReadonlyMap<string, ReadonlySet<string>> {
+  const notes = new Map<string, Set<string>>();
+  events.listen((name, event) => {
+    if (name !== 'note') return;
+    const { source, message } = event as EventMap['note'];
+    getOrMake(notes, source, () => new Set<string>()).add(message);
+  });
+  return notes;
+}
+
+/** The last lines, each once: a server that is tried again and again says the same every time, with another time. */
+function lastLines(stderr: string): string {
+  const lines = new Map<string, string>();
+  for (const line of stderr.trimEnd().split('\n')) {
+    const same = line.replace(/\d+/g, '0');
+    if (!lines.has(same) || same.trim() === '') lines.set(same, line);
+  }
+  return [...lines.values()].slice(-MOST_LINES).join('\n');
+}
+
+function serverFindings(gateway: Gateway, notes: ReadonlyMap<string, ReadonlySet<string>>): Diagnosis[] {
   const statuses = gateway.statuses().filter(({ state }) => state !== 'broken');
   if (statuses.length === 0 && gateway.config.broken.length === 0)
     return [{ level: 'warning', about: 'servers', message: 'No servers are configured.' }];
   return statuses.map(({ key, present, state, detail, revision, required, stderr }): Diagnosis => {
     if (!present) {
-      const lastLines = stderr.trimEnd().split('\n').slice(-20).join('\n');
-      return { level: required ? 'broken' : 'warning', about: key, message: `${state}: ${detail}`, stderr: lastLines };
+      const [note] = notes.get(key) ?? [];
+      return {
+        level: required ? 'broken' : 'warning',
+        about: key,
+        message: `${state}: ${detail}${note === undefined ? '' : `. ${note.startsWith('Server ') ? '' : 'It '}${note}`}`,
+        stderr: lastLines(stderr),
+      };
     }
     const tools = [...gateway.catalog.entries.tool.values()].filter(({ sourceKey }) => sourceKey === key).length;
     const protocol = revision === null ? '' : `, protocol ${revision}`;

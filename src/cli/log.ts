@@ -26,6 +26,14 @@ interface LogLine {
   readonly message: string;
 }
 
+/** Lines that are shown although the usual level is `warn`: who edits a file wants to see that it was taken. */
+function isWanted({ level, message }: LogLine, least: number): boolean {
+  const isEdit = level === 'info' && message.startsWith(APPLIED);
+  return LEVELS.indexOf(isEdit ? 'warn' : level) >= least;
+}
+
+const APPLIED = 'configuration: applied';
+
 /** The server states that need attention. */
 const WARNED: readonly string[] = ['down', 'crash_loop', 'locked', 'broken'];
 
@@ -36,6 +44,8 @@ export function startLog(gateway: Gateway, level: Verbosity, io: CommandIo): voi
   if (level === 'debug')
     gateway.use(logCalls((message) => writeLog({ level: 'debug', message: gateway.redact(message) }, io)));
   let known = new Set<string>();
+  /** What was last logged of each server. */
+  const last = new Map<string, string>();
   gateway.events.listen((name, event) => {
     let lines = LINES[name](event);
     if (name === 'catalog') {
@@ -44,7 +54,14 @@ export function startLog(gateway: Gateway, level: Verbosity, io: CommandIo): voi
       lines = lines.filter((line) => !known.has(`${line.source} ${line.message}`));
       known = now;
     }
-    for (const line of lines) if (LEVELS.indexOf(line.level) >= least) writeLog(line, io);
+    // A server that cannot be started is tried again and again. Until something else happens, that is only for debugging.
+    if (name === 'source') {
+      const { source, state, detail } = event as EventMap['source'];
+      const text = `${state} ${detail}`;
+      if (last.get(source) === text) lines = lines.map((line) => ({ ...line, level: 'debug' }));
+      last.set(source, text);
+    }
+    for (const line of lines) if (isWanted(line, least)) writeLog(line, io);
   });
 }
 

@@ -1,4 +1,5 @@
 /** A gateway for the duration of one command. */
+import { counted } from '../base/text.ts';
 import { type LoadOptions, loadConfig } from '../config/load.ts';
 import { loadTask } from '../config/task.ts';
 import { type Gateway, openGateway } from '../gateway/gateway.ts';
@@ -49,6 +50,13 @@ function levelOf(variable: string | undefined): string | undefined {
   return level === 'warning' ? 'warn' : level || undefined;
 }
 
+/** `28 of 31 servers tried; waiting for slow, other` */
+export function progressText(gateway: Gateway): string {
+  const all = gateway.statuses().filter(({ state }) => state !== 'broken');
+  const late = all.filter(({ state }) => state === 'starting').map(({ key }) => key);
+  return `${all.length - late.length} of ${counted(all.length, 'server')} tried; waiting for ${late.join(', ')}`;
+}
+
 interface SessionOptions {
   /** False for commands that only read: they leave nothing in the audit. */
   readonly audit?: boolean;
@@ -74,7 +82,7 @@ export async function withGateway(
     gateway.tried().then(resolve, reject);
   });
   try {
-    await Promise.race([interrupted, withSpinner('starting servers', started, io)]);
+    await Promise.race([interrupted, withSpinner(() => progressText(gateway), started, io)]);
     return await Promise.race([interrupted, work(gateway)]);
   } finally {
     await gateway.close();

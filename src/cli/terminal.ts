@@ -73,14 +73,15 @@ export function columns(io: CommandIo): number {
   return io.stdout.columns ?? 120;
 }
 
-/** Shows that work is in progress, on a terminal only. */
-export async function withSpinner<T>(text: string, work: Promise<T>, io: CommandIo): Promise<T> {
+/** Shows that work is in progress, on a terminal only. `text` says what has been done so far. */
+export async function withSpinner<T>(text: () => string, work: Promise<T>, io: CommandIo): Promise<T> {
   const { stderr } = io;
   if (stderr.isTTY !== true) return work;
   const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
   let frame = 0;
   const timer = setInterval(() => {
-    stderr.write(`\r${paint('cyan', frames[frame++ % frames.length]!, io, 'stderr')} ${text}`);
+    const shown = brief(text(), (stderr.columns ?? 80) - 3);
+    stderr.write(`\r\u001b[K${paint('cyan', frames[frame++ % frames.length]!, io, 'stderr')} ${shown}`);
   }, 80);
   try {
     return await work;

@@ -3,6 +3,7 @@
  * changed server is started next to the old one and takes over after its first attempt to start. A removed one finishes
  * its calls.
  */
+import { counted } from '../base/text.ts';
 import type { Contribution } from '../catalog/catalog.ts';
 import { EMPTY_OFFER, type Kind } from '../catalog/item.ts';
 import { mayBeNamed, type Naming } from '../catalog/names.ts';
@@ -31,10 +32,11 @@ export interface FleetChange extends FleetReport {
 }
 
 export function reportText({ started, replaced, stopped }: FleetReport, notices: readonly string[]): string {
-  const parts = Object.entries({ started, restarted: replaced, stopped })
+  const parts = Object.entries({ added: started, changed: replaced, removed: stopped })
     .filter(([, servers]) => servers.length > 0)
-    .map(([verb, servers]) => `${verb} ${servers.join(', ')}`);
-  return ['applied', ...parts, ...notices].join('; ');
+    .map(([verb, servers]) => `${counted(servers.length, 'server')} ${verb} (${servers.join(', ')})`);
+  const done = parts.length === 0 ? 'applied' : `applied: ${parts.join(', ')}`;
+  return [done, ...notices].join('; ');
 }
 
 /** The status of a server. */

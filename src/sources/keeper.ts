@@ -167,22 +167,27 @@ export class ConnectionKeeper implements ConnectionOwner {
   }
 
   /**
-   * Sends a call now, or as soon as there is a connection. It waits for that as long as it may take itself. `check` runs
-   * before a call that has waited is sent, and throws if it must not be.
+   * Sends a call now, or as soon as there is a connection. `check` runs before a call that has waited is sent, and throws
+   * if it must not be.
    */
   call(request: SourceRequest, check?: () => void): Ticket {
     this.used();
     if (this.live !== null) return this.#send(this.live.connection, request);
-    return this.#defer(request, this.#within(this.start(), request.timeout), (connection) => {
+    return this.#defer(request, this.#within(this.start(), this.#longestWait(request)), (connection) => {
       check?.();
       return this.#send(connection, request);
     });
   }
 
+  /** A start that installs dependencies first may take longer than `start_timeout`, which is no sign of a failure. */
+  #longestWait({ timeout, totalTimeout }: SourceRequest): number {
+    return Math.min(Math.max(timeout, this.#server.config.startTimeout), totalTimeout);
+  }
+
   #within<T>(work: Promise<T>, ms: number): Promise<T> {
     if (ms >= LONGEST_TIMER) return work;
     return new Promise((resolve, reject) => {
-      const reason = `it is still starting after ${ms / 1000} s, which is the time-out of this call. Try again later`;
+      const reason = `it is still starting after ${ms / 1000} s. Try again later`;
       const timer = setTimeout(() => reject(this.#server.unavailable(reason)), ms);
       timer.unref();
       work.then(resolve, reject).finally(() => clearTimeout(timer));

@@ -45,6 +45,18 @@ describe('toolgate doctor', () => {
     });
   });
 
+  it('says what a server that failed printed in place of MCP, and what it repeats only once', async () => {
+    const noisy = `${process.execPath} -e 'console.error("failed at " + Date.now()); process.exit(1)'`;
+    const printing = `${process.execPath} -e 'setInterval(() => console.log("Welcome, not MCP!"), 50)'`;
+    const config = `start_timeout = "2s"\n${serversToml({ noisy, printing })}`;
+    const { findings: found } = await findings({ config });
+    expect(found.find(({ about }) => about === 'printing')?.message).toMatch(
+      /^down: did not start and list its tools within 2 s; .*\. It wrote a line that is not a JSON-RPC message: "Welcome, not MCP!"/,
+    );
+    const said = found.find(({ about }) => about === 'noisy')?.stderr ?? '';
+    expect(said).toMatch(/^failed at \d+$/);
+  });
+
   it.each([
     ['a key that nobody knows', 'servrs = []\n', 'tools.toml:1: servrs: unknown key. Did you mean "servers"'],
     ['a value of the wrong type', '[[servers]]\nnamespace = 5\n', 'tools.toml:2: servers[0].namespace: '],

@@ -18,7 +18,7 @@ const REASONS = {
 };
 
 it('serves the rest of tools.toml, and says at the start, in doctor and in the list of servers what is wrong', async () => {
-  const config = toml([good('a'), unset, misspelt] as never);
+  const config = toml([good('a'), unset, misspelt]);
   const gateway = await startStdio({ config });
   expect(await toolNames(gateway.client)).toEqual(['a_whoami']);
   for (const [source, reason] of Object.entries(REASONS)) {
@@ -72,7 +72,7 @@ it('keeps a server as it is whose entry is broken by an edit, and applies the re
   const { client, cwd } = gateway;
   await toolNames(client);
   const pid = await pidOf(client, 'b');
-  replaceFile(cwd, toml([good('c'), { ...good('b'), timout: '5s' } as never, unset]));
+  replaceFile(cwd, toml([good('c'), { ...good('b'), timout: '5s' }, unset]));
   await toolsToBe(client, ['c_whoami', 'b_whoami']);
   expect(await pidOf(client, 'b')).toBe(pid);
   expect(await logged(gateway, 'servers[1].timout: unknown key')).toMatchObject({
@@ -82,7 +82,7 @@ it('keeps a server as it is whose entry is broken by an edit, and applies the re
   await logged(gateway, REASONS.unset.replace('[1]', '[2]'));
   // What is broken does not stand in the way of the next edit, and is not told again.
   const before = logOf(gateway).length;
-  replaceFile(cwd, toml([good('c'), { ...good('b'), timout: '5s' } as never, unset, good('d')]));
+  replaceFile(cwd, toml([good('c'), { ...good('b'), timout: '5s' }, unset, good('d')]));
   await toolsToBe(client, ['c_whoami', 'b_whoami', 'd_whoami']);
   expect(
     logOf(gateway)

@@ -145,7 +145,8 @@ it('fails every running call of the dead server, and no call to another server',
 it('retries a server that fails to start, with growing pauses, until it works', async () => {
   const counter = join(tempFolder(), 'starts');
   const command = `${process.execPath} ${fixture('crash')} --crash-times ${counter} 4`;
-  const gateway = await startStdio({ config: toml([{ ...crash, command }, other]) });
+  const config = toml([{ ...crash, command }, other]);
+  const gateway = await startStdio({ config, args: ['--log-level', 'debug'] });
   await toolsToBe(gateway.client, otherTools);
   await waitFor(() => gateway.changes('tools') > 0, 15_000);
   expect(await toolNames(gateway.client)).toEqual([...crashTools, ...otherTools]);

@@ -84,7 +84,7 @@ it('says which known server did not start, and why, to a call that waited for it
 it('does not let a call wait for a server longer than the call may take', async () => {
   const file = join(tempFolder(), 'go');
   offer(file, ['echo']);
-  const cwd = await knownFrom(toml([held(file, { timeout: '300ms' })]), file, 1);
+  const cwd = await knownFrom(toml([held(file, { total_timeout: '300ms' })]), file, 1);
   const { client } = await startStdio({ cwd });
   expect(await callError(client, 'slow_echo')).toMatchObject({
     code: 'source_unavailable',
