@@ -8,7 +8,7 @@ import type { UriStyle } from '../catalog/uris.ts';
 import type { Config } from '../config/config.ts';
 import type { Task } from '../config/task.ts';
 import { narrowToTask, taskKey } from '../plans/narrow-to-task.ts';
-import type { ClientTraits } from '../protocol/known-clients.ts';
+import { type ClientTraits, missesNewTools } from '../protocol/known-clients.ts';
 import { narrowToPermission, type Permission } from './permission.ts';
 import type { Selection } from './selection.ts';
 import { type Showing, showingFor } from './showing.ts';
@@ -136,6 +136,5 @@ function keyOf({ permission, selection, namespace, tasks, controls, client, show
 
 /** The traits that change a list. Clients that are equal in these share their views. */
 const clientKey = memo(
-  ({ description, instructions, uris, listsAgain }: ClientTraits) =>
-    `${description} ${instructions} ${uris} ${listsAgain === 'no'}`,
+  (client: ClientTraits) => `${client.description} ${client.instructions} ${client.uris} ${missesNewTools(client)}`,
 );

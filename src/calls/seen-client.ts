@@ -3,7 +3,7 @@
  * session has one. A caller without sessions has one for each `clientInfo` that its requests carry.
  */
 import type { View } from '../access/view.ts';
-import type { ClientTraits } from '../protocol/known-clients.ts';
+import { type ClientTraits, missesNewTools } from '../protocol/known-clients.ts';
 
 /** A call that can be kept. Ending it ends the wait. */
 interface WaitingCall {
@@ -39,7 +39,7 @@ export class SeenClient {
    * second in any case. The argument of `proceed` says whether it has listed.
    */
   whenListed(call: WaitingCall, hears: boolean, proceed: (hasListed: boolean) => void): void {
-    if (!hears || this.#isDeaf || this.traits.listsAgain === 'no') {
+    if (!hears || this.#isDeaf || missesNewTools(this.traits)) {
       proceed(false);
       return;
     }

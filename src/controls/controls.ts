@@ -9,6 +9,7 @@ import type { Entry } from '../catalog/entry.ts';
 import { isInstructionCut } from '../catalog/introduction.ts';
 import type { Config } from '../config/config.ts';
 import type { CallThrough, Control } from '../config/toolsets.ts';
+import { missesNewTools } from '../protocol/known-clients.ts';
 import { ACTIVATE, activate, activateEntry } from './activate.ts';
 import { activateInstructions, isCatalogCut } from './activate-text.ts';
 import { approvalEntries } from './approval-tools.ts';
@@ -79,7 +80,7 @@ export function createControls(
     entries: (catalog, selection, client) => [
       ...ofProgram,
       ...(activates ? [activateEntry(catalog, selection, textRoom(client, form).description, toolsets())] : []),
-      ...(calls && (callThrough === 'always' || client.listsAgain === 'no') ? [CALL_ENTRY] : []),
+      ...(calls && (callThrough === 'always' || missesNewTools(client)) ? [CALL_ENTRY] : []),
       ...(equips ? equipEntries(catalog)(toolsets()) : []),
       ...approving,
     ],

@@ -6,6 +6,7 @@ import type { SeenClient } from '../calls/seen-client.ts';
 import { CALL, CALL_ENTRY } from '../calls/through.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import { toBytes } from '../protocol/json.ts';
+import { missesNewTools } from '../protocol/known-clients.ts';
 import { printSignature } from './signature.ts';
 
 /** About how many characters of signatures an answer has. */
@@ -21,7 +22,7 @@ export function withAdvice(result: Buffer, client: SeenClient, before: View, now
   const fresh = missingIn(before, now);
   const tools = fresh.length > 0 ? fresh : missingIn(client.seen, now);
   if (tools.length === 0) return result;
-  const text = client.traits.listsAgain === 'no' ? fullAdvice(tools) : shortAdvice(tools);
+  const text = missesNewTools(client.traits) ? fullAdvice(tools) : shortAdvice(tools);
   const { content, ...more } = toObject(JSON.parse(result.toString()));
   return toBytes({ content: [...(content as unknown[]), { type: 'text', text }], ...more });
 }
@@ -32,12 +33,12 @@ function missingIn(known: View, { entries }: View): Entry[] {
   );
 }
 
-/** For a client that may show the tools a moment later. */
+/** For a client of which nobody knows whether it shows the tools. */
 function shortAdvice([first]: readonly Entry[]): string {
   return `If your list of tools does not show them, use ${CALL}: {"name": ${JSON.stringify(first!.name)}, "arguments": {…}}, or "describe": true in place of the arguments to see what a tool takes.`;
 }
 
-/** For a client that never will: the model has to learn from this text what the tools take. */
+/** For a client that does not: the model has to learn from this text what the tools take. */
 function fullAdvice(tools: readonly Entry[]): string {
   const lines: string[] = [];
   let length = 0;
@@ -49,7 +50,7 @@ function fullAdvice(tools: readonly Entry[]): string {
   }
   const rest = tools.length - lines.length;
   return [
-    `Your client does not add them to its list of tools. Call them with ${CALL}: {"name": "…", "arguments": {…}}. They take:`,
+    `Your list of tools does not show them. Call them with ${CALL}: {"name": "…", "arguments": {…}}. They take:`,
     ...lines,
     ...(rest > 0 ? [`… and ${rest} more. See what one takes with ${CALL}: {"name": "…", "describe": true}.`] : []),
   ].join('\n');

@@ -130,7 +130,7 @@ describe('a client that does not list again', () => {
     await guest.client.listTools();
     expect(await isAtOnce(guest, 'git_echo')).toBe(true);
     expect(lastTexts(guest.messages)[1]).toBe(
-      'Your client does not add them to its list of tools. Call them with toolman_call: {"name": "…", "arguments": {…}}. They take:\n' +
+      'Your list of tools does not show them. Call them with toolman_call: {"name": "…", "arguments": {…}}. They take:\n' +
         'git_echo() - Gives its arguments back as JSON text',
     );
     // Asked for the same again, it is told the same again.
