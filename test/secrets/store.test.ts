@@ -143,6 +143,17 @@ describe('the encryption key of the secrets', () => {
     expect(await openStore(tempFolder()).rotate('the next key, as long')).toBe(false);
   });
 
+  it('is not used to write a file again that would say the same', async () => {
+    const folder = tempFolder();
+    const store = openStore(folder);
+    await store.set('NAME', null, 'a value');
+    const before = readFileSync(store.file);
+    await store.set('NAME', null, 'a value');
+    expect(readFileSync(store.file).equals(before)).toBe(true);
+    await store.set('NAME', null, 'another');
+    expect(readFileSync(store.file).equals(before)).toBe(false);
+  });
+
   it('is derived with more rounds at the next write, if the file has too few', async () => {
     const folder = tempFolder();
     await openStore(folder).set('NAME', null, 'a value');
