@@ -180,12 +180,11 @@ export const KNOWN_CLIENTS: readonly KnownClient[] = [
     elicitation: true,
   },
   {
-    // mcp 1.x, also as langchain-mcp-adapters 0.3.2, which makes its tools from one list. Other programs list whenever
-    // they like, and lose nothing by one tool more. Its type for URIs refuses those that are not legal.
+    // mcp 1.x, also as langchain-mcp-adapters 0.3.2, which makes its tools from one list. Other programs with this name
+    // list whenever they like, so nothing is known. Its type for URIs refuses those that are not legal.
     title: 'Python SDK 1',
     sends: ['mcp'],
     era: 'legacy',
-    listsAgain: 'no',
     uris: 'legal',
     resources: true,
   },
@@ -195,7 +194,6 @@ export const KNOWN_CLIENTS: readonly KnownClient[] = [
     title: 'Python SDK 2',
     sends: ['mcp'],
     era: 'modern',
-    listsAgain: 'no',
     resources: true,
   },
   {
