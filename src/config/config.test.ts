@@ -71,6 +71,7 @@ it('has every default filled in', () => {
     activeToolsets: null,
     controls: ['activate'],
     callThrough: 'auto',
+    catalog: null,
     equipped: null,
     selection: 'own',
     toolsets: [],

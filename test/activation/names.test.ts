@@ -134,7 +134,8 @@ describe.each(doors)('two servers that expose the same name over %s', (door) => 
       stderr()
         .trimEnd()
         .split('\n')
-        .map((line) => JSON.parse(line) as { level: string; source: string });
+        .map((line) => JSON.parse(line) as { level: string; source: string })
+        .filter(({ level }) => level === 'warn');
     expect(await waitFor(() => logged().length >= expected.length && logged())).toMatchObject(
       expected.map((message) => ({ level: 'warn', source: 'a_b', message })),
     );
@@ -173,6 +174,8 @@ describe.each(doors)('a name whose first owner is down over %s', (door) => {
     await first.stop('stdin');
     rmSync(join(cwd, 'up'));
     const { client } = await enter(door, { cwd });
+    // While it starts, its tools are listed from before.
+    await waitFor(async () => (await toolNames(client)).length === 1);
     expect(await toolNames(client)).toEqual(['a_other']);
     expect((await runDoctorIn(cwd)).wrong).toMatchObject([
       { about: 'a' },

@@ -340,7 +340,7 @@ describe('mistakes that are found when the configuration is read', () => {
     [{ steps: [{ ...step, tool: 'echo' }] }, /names no tool. Write "server.tool"/],
     [{ steps: [{ ...step, tool: 'macros.n' }] }, /there is no macro "n"/],
     [{ steps: [{ ...step, tool: 'macros.m' }] }, /macros.m: calls itself through its steps/],
-    [{ steps: [{ ...step, tols: 1 }] }, /unknown key. Did you mean "tool"\?/],
+    [{ steps: [{ ...step, tooll: 1 }] }, /unknown key. Did you mean "tool"\?/],
     [
       { steps: [step], input_schema: { type: 'object', properties: { a: { type: 'strin' } } } },
       /input_schema: is not a JSON Schema/,
