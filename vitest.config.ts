@@ -8,8 +8,6 @@ const WIDE = [
   'test/clients/conformance-crossing.test.ts',
   'test/clients/mcporter.test.ts',
   'test/clients/inspector.test.ts',
-  'test/clients/published-agents.test.ts',
-  'test/clients/published-libraries.test.ts',
   'test/activation/real-servers.test.ts',
   'test/servers/package-installs.test.ts',
   'test/servers/package-installs-uv.test.ts',
@@ -49,8 +47,10 @@ class LongFirst extends BaseSequencer {
     return sorted.sort((a, b) => rank(a) - rank(b));
   }
 }
+/** Published clients, which take gigabytes. They run with `npm run clients`. */
+const CLIENTS = ['test/clients/published-agents.test.ts', 'test/clients/published-libraries.test.ts'];
 const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts'];
-const narrow = process.env.WIDE === '1' ? [] : WIDE;
+const narrow = [...(process.env.WIDE === '1' ? [] : WIDE), ...(process.env.CLIENTS === '1' ? [] : CLIENTS)];
 
 export default defineConfig({
   test: {

@@ -5,8 +5,13 @@ import { ensurePython } from './python.mjs';
 import { ensureBuilt, ensureInstalled, ensureTestTools, root, run } from './setup.mjs';
 
 await ensureInstalled();
-await Promise.all([ensureTestTools({ wide: true }), ensurePython({ wide: true }), ensureBuilt()]);
+await Promise.all([
+  ensureTestTools({ wide: true, clients: true }),
+  ensurePython({ wide: true, clients: true }),
+  ensureBuilt(),
+]);
 process.env.WIDE = '1';
+process.env.CLIENTS = '1';
 process.env.UPDATE_DOCS = '1';
 const vitest = (...args) =>
   run(process.execPath, [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', '--maxWorkers=1', ...args]);

@@ -26,11 +26,11 @@ export function ensureInstalled() {
 }
 
 /** Installs the programs that tests run. Not in the root folder, where a Node binary would shadow `node`. */
-export async function ensureTestTools({ wide }) {
+export async function ensureTestTools({ wide, clients = false }) {
   await ensurePackages('tools', join(root, 'test', 'tools'), 'Installing test tools');
-  if (!wide) return;
-  await ensurePackages('wide-tools', join(root, 'test', 'tools', 'wide'), 'Installing tools of the wide tests');
-  await ensurePackages('clients', join(root, 'test', 'tools', 'clients'), 'Installing published clients');
+  if (wide)
+    await ensurePackages('wide-tools', join(root, 'test', 'tools', 'wide'), 'Installing tools of the wide tests');
+  if (clients) await ensurePackages('clients', join(root, 'test', 'tools', 'clients'), 'Installing published clients');
 }
 
 /** Builds dist/ unless it is current. */
