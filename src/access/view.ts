@@ -38,7 +38,7 @@ export interface View {
 export interface ViewControls {
   /** The tools: they depend on what is visible and on the client, and come first in the list. */
   entries(catalog: Catalog, selection: Selection, client: ClientTraits): readonly Entry[];
-  /** The resources: they come last in the list. */
+  /** The resources. They can be read but are not listed: lists contain what servers offer. */
   resources?(catalog: Catalog, selection: Selection, client: ClientTraits): readonly Entry[];
   /** What models should know about these tools from the start; empty for nothing. */
   instructions?(catalog: Catalog): string;
@@ -64,15 +64,18 @@ export function buildView(
   const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
   for (const kind of KINDS) {
     const all = new Map<string, Entry>();
-    const add = (own: readonly Entry[]) => {
-      for (const entry of own) if (permits(permission, entry)) all.set(entry.name, entry);
-    };
-    if (kind === 'tool') add(controls.entries(catalog, selection, client));
+    if (kind === 'tool')
+      for (const own of controls.entries(catalog, selection, client))
+        if (permits(permission, own)) all.set(own.name, own);
     for (const [name, entry] of catalog.entries[kind])
       if (isActive(selection, entry)) all.set(name, annotate(entry, selection));
-    if (kind === 'resource') add(controls.resources?.(catalog, selection, client) ?? []);
     entries[kind] = all;
   }
+  const unlisted = (controls.resources?.(catalog, selection, client) ?? []).filter((own) => permits(permission, own));
+  const usable =
+    unlisted.length === 0
+      ? entries
+      : { ...entries, resource: new Map([...entries.resource, ...unlisted.map((own) => [own.name, own] as const)]) };
   const lists = { legacy: new Map<Kind, Buffer>(), modern: new Map<Kind, Buffer>() };
   const fingerprints = new Map<Kind, string>();
   let varies: boolean | null = null;
@@ -87,7 +90,7 @@ export function buildView(
   return Object.freeze({
     catalog,
     selection,
-    entries: Object.freeze(entries),
+    entries: Object.freeze(usable),
     controls,
     permission,
     client,

@@ -98,7 +98,7 @@ describe.each(doors)('everything, filesystem and memory over %s', (door) => {
     mkdirSync(join(cwd, 'files'));
     return {
       cwd,
-      config: `active_toolsets = ["*"]\n${servers}`,
+      config: `active_toolsets = ["*"]\ncatalog = "full"\n${servers}`,
       env: { MEMORY_FILE_PATH: join(cwd, 'memory.jsonl') },
     };
   });

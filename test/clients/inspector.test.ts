@@ -70,7 +70,7 @@ describe.each([...doors, 'sse'] as const)('the MCP Inspector over %s', (way) => 
     expect(JSON.stringify(result)).toContain('\\"tool\\":\\"status\\"');
     const lists = ['tools_on=["git_push"]', 'tools_off=[]', 'resources_on=[]', 'resources_off=[]'];
     const activation = await ask('tools/call', '--tool-name', 'toolman_activate', '--tool-arg', ...lists);
-    expect(activation.result).toMatchObject({ content: [{ type: 'text', text: 'Activated 1 item.' }] });
+    expect(activation.result?.content).toContainEqual({ type: 'text', text: 'Activated 1 item.' });
   });
 
   it('lists and reads resources, templates and prompts', async () => {

@@ -7,7 +7,7 @@ import { server } from '../support/server.ts';
 
 it('reads every page of all four lists, in order', async () => {
   const command = server('paged', '--pages', 7, '--per-page', 3);
-  const { client } = await startStdio({ config: toml([{ namespace: 'p', command }], { catalog: 'full' }) });
+  const { client } = await startStdio({ config: toml([{ namespace: 'p', command }]) });
   const numbers = Array.from({ length: 21 }, (_, n) => n);
   expect(await toolNames(client)).toEqual(numbers.map((n) => `p_item_${n}`));
   const { resources } = await client.listResources();
