@@ -60,6 +60,8 @@ it.skipIf(noPython)('starts what uvx installs without uvx, and keeps `uv cache c
     UV_PYTHON_DOWNLOADS: 'never',
   });
   const gateway = await startStdio({
+    // The programs are its children.
+    process: false,
     env,
     config: toml(
       [

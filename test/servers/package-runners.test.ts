@@ -29,6 +29,8 @@ it('installs a package once, starts its program without npx, and later without a
   const cwd = tempFolder();
   const notes = 'npx -y @acme/notes@1.2.0 --tools whoami';
   const first = await startStdio({
+    // The programs are its children.
+    process: false,
     cwd,
     env,
     config: toml(
@@ -61,6 +63,8 @@ it('installs a package once, starts its program without npx, and later without a
   const [record] = readdirSync(join(env.HOME!, '.cache/toolgate/packages'));
   expect(readFileSync(join(env.HOME!, '.cache/toolgate/packages', record!), 'utf8')).not.toContain('not for installs');
   const second = await startStdio({
+    // The programs are its children.
+    process: false,
     cwd,
     env,
     config: toml([{ namespace: 'b', command: notes }], { start_wait: '60s' }),
@@ -71,6 +75,8 @@ it('installs a package once, starts its program without npx, and later without a
   await second.stop();
 
   const third = await startStdio({
+    // The programs are its children.
+    process: false,
     cwd,
     env,
     config: toml([{ namespace: 'written', command: notes }], { start_wait: '60s', resolve_packages: false }),
@@ -84,6 +90,8 @@ it('installs a package once, starts its program without npx, and later without a
 it('reports why a package cannot be installed', async () => {
   const registry = await startRegistry();
   const { client, stop, stderr } = await startStdio({
+    // The programs are its children.
+    process: false,
     env: registry.env(),
     config: toml([{ namespace: 'x', command: 'npx -y @acme/missing' }], { start_wait: '60s' }),
   });
