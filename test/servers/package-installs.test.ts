@@ -43,8 +43,10 @@ it('does not end an install at start_timeout, and says meanwhile what it waits f
   await waitFor(() => registry.requests.includes('slow/-/1.0.0.tgz'));
   await logged(gateway, 'starting: waiting for npx to find slow');
   const { client, stderr } = gateway;
-  const early = await client.callTool({ name: 'slow_whoami', arguments: {} });
-  expect(JSON.stringify(early)).toMatch(/slow is still starting \(\d+ s; being installed: slow\)/);
+  const isInstalling = /slow is still starting \(\d+ s; being installed: slow\)/;
+  await waitFor(async () =>
+    isInstalling.test(JSON.stringify(await client.callTool({ name: 'slow_whoami', arguments: {} }))),
+  );
   // Longer than start_timeout.
   await new Promise((resolve) => setTimeout(resolve, 2_500));
   expect(stderr()).not.toContain('did not start');
