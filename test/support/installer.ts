@@ -6,13 +6,15 @@ import { isWide } from './wide.ts';
 /** The uv that `npm test` installs. */
 export const uv: string = fileURLToPath(new URL('../tools/python/uv/bin/uv', import.meta.url));
 
+const REGISTRY = /^(?:(?:PIP|UV)_.*|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE)$/;
+
 /**
  * The variables of a gateway that may install Python packages: the user's registry, and uv, which is quicker than pip. A
  * wide run installs with pip.
  */
 export const installer: Record<string, string> = {
   ...Object.fromEntries(
-    Object.entries(process.env).filter((entry): entry is [string, string] => /^(PIP|UV)_/.test(entry[0])),
+    Object.entries(process.env).filter((entry): entry is [string, string] => REGISTRY.test(entry[0])),
   ),
   TOOLGATE_UV: isWide || !existsSync(uv) ? 'off' : uv,
 };
