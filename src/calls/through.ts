@@ -20,13 +20,10 @@ export const CALL_ENTRY = builtInEntry({
   name: CALL,
   description:
     'Calls any tool of the catalog by name, also one that is missing from your list of tools. With describe: true it returns the definition of that tool instead.',
-  ...{
-    inputSchema: {
-      type: 'object',
-      properties: { name: { type: 'string' }, arguments: { type: 'object' }, describe: { type: 'boolean' } },
-      required: ['name'],
-    },
-    _meta: { 'anthropic/alwaysLoad': true },
+  inputSchema: {
+    type: 'object',
+    properties: { name: { type: 'string' }, arguments: { type: 'object' }, describe: { type: 'boolean' } },
+    required: ['name'],
   },
 });
 

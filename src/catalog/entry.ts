@@ -91,7 +91,11 @@ export function toEntry(owner: Owner, item: Item, name: string): Entry {
 const ALWAYS_LOADED = { 'anthropic/alwaysLoad': true };
 
 /** A tool of Toolgate's own. */
-export function builtInEntry(definition: { readonly name: string; readonly description: string }): Entry {
+export function builtInEntry(definition: {
+  readonly name: string;
+  readonly description: string;
+  readonly inputSchema?: unknown;
+}): Entry {
   return ownEntry('tool', definition.name, definition.description, { ...definition, _meta: ALWAYS_LOADED });
 }
 

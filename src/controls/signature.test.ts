@@ -3,7 +3,7 @@ import { builtInEntry } from '../catalog/entry.ts';
 import { printSignature } from './signature.ts';
 
 const signature = (inputSchema: unknown, description = '') =>
-  printSignature(builtInEntry({ name: 't', description, ...{ inputSchema } }));
+  printSignature(builtInEntry({ name: 't', description, inputSchema }));
 const taking = (properties: object, required: string[] = []) =>
   signature({ type: 'object', properties, required }).slice(2, -1);
 

@@ -162,7 +162,7 @@ export const KNOWN_CLIENTS: readonly KnownClient[] = [
     sends: ['Zed'],
   },
   {
-    // 0.9.0. A program for people: each command lists anew.
+    // 0.9.0. A program for people: each command lists again.
     title: 'mcporter',
     sends: ['mcporter'],
     description: ALL,

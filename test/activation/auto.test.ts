@@ -61,7 +61,7 @@ it('follows a new configuration with one notification', async () => {
   await waitFor(() => changes('tools') === before + 1);
 });
 
-it('may stand in a list with the controls of approvals, and not beside another way', () => {
+it('can be listed with the controls of approvals, but not with another way to show tools', () => {
   const read = (controls: unknown) => configFromValue({ controls }, { cwd: '/', env: {} }).controls;
   expect(read('auto')).toEqual(['auto']);
   expect(read(['auto', 'request'])).toEqual(['auto', 'request']);

@@ -28,10 +28,10 @@ export interface Published {
   start(place: Place): Start;
 }
 
-/** Servers beside Toolgate: see ruler.mjs. */
+/** Servers that a client has in addition to Toolgate: see ruler.mjs. */
 const ruler = [process.execPath, fileURLToPath(new URL('ruler.mjs', import.meta.url))];
 const program = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));
-/** Beside the packages that it imports. */
+/** In the same folder as the packages that it imports. */
 const aiSdk = fileURLToPath(new URL('../../tools/clients/with-ai-sdk.mjs', import.meta.url));
 
 const claudeCode: Published = {
