@@ -2,12 +2,15 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const soak = process.env.SOAK === '1';
+const isWide = process.env.WIDE === '1';
 /** Long tests that cover what others cover too, or more of the same. They run with `npm run test:wide`. */
 const WIDE = [
   'test/clients/conformance-direct.test.ts',
   'test/clients/conformance-crossing.test.ts',
   'test/clients/mcporter.test.ts',
   'test/clients/inspector.test.ts',
+  'test/clients/published-agents.test.ts',
+  'test/clients/published-libraries.test.ts',
   'test/activation/real-servers.test.ts',
   'test/servers/package-installs.test.ts',
   'test/servers/package-installs-uv.test.ts',
@@ -47,10 +50,8 @@ class LongFirst extends BaseSequencer {
     return sorted.sort((a, b) => rank(a) - rank(b));
   }
 }
-/** Published clients, which take gigabytes. They run with `npm run clients`. */
-const CLIENTS = ['test/clients/published-agents.test.ts', 'test/clients/published-libraries.test.ts'];
 const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts'];
-const narrow = [...(process.env.WIDE === '1' ? [] : WIDE), ...(process.env.CLIENTS === '1' ? [] : CLIENTS)];
+const narrow = process.env.WIDE === '1' ? [] : WIDE;
 
 export default defineConfig({
   test: {
@@ -58,11 +59,12 @@ export default defineConfig({
     setupFiles: 'test/support/each-file.ts',
     watch: false,
     pool: 'forks',
-    // Most tests wait most of the time. Long tests measure memory and how quickly calls are answered.
-    maxWorkers: soak ? 2 : 8,
+    // Most tests wait most of the time. With processes everywhere they do not, and long tests measure memory and how quickly calls are answered.
+    maxWorkers: soak ? 2 : isWide ? 4 : 8,
     sequence: { sequencer: LongFirst },
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // Several times what a busy machine needs. Processes everywhere take longer.
+    testTimeout: isWide ? 120_000 : 60_000,
+    hookTimeout: isWide ? 120_000 : 60_000,
     // The provider warns that it is not for production.
     onConsoleLog: (log) => !log.includes('oidc-provider '),
     projects: soak

@@ -4,9 +4,10 @@ import { isObject } from '../src/base/objects.ts';
 import type { LogLevel } from '../src/protocol/levels.ts';
 import { createLineReader } from '../src/protocol/lines.ts';
 import { fault, type ToolFault } from '../src/tools/fault.ts';
-import type { RunnableTool } from '../src/tools/read-tool.ts';
-import { type RunSink, ToolRun } from '../src/tools/tool-run.ts';
-import type { FolderTools } from './load.ts';
+import { ItemTable, RUNNING } from '../src/tools/item-table.ts';
+import type { RunnableItem } from '../src/tools/read-tool.ts';
+import { type AskOutcome, type RunCaller, type RunSink, ToolRun } from '../src/tools/tool-run.ts';
+import type { FolderItems } from './load.ts';
 
 const MOST_UNREAD = 8 * 1024 * 1024;
 /** Node fires a longer timer at once. */
@@ -26,21 +27,24 @@ export class HostConnection implements RunSink {
   readonly folder: string;
   readonly maxLine: number;
   private readonly socket: Socket;
-  private readonly tools: FolderTools['tools'];
+  private readonly table: ItemTable;
   /** As JSON. */
   private readonly definitions: string;
   private readonly exit: () => void;
   private readonly runs = new Map<string | number, ToolRun>();
+  /** Open questions of tools. */
+  private readonly asked = new Map<number, (outcome: AskOutcome) => void>();
+  private lastAsk = 0;
   /** Lines to be written at the end of this turn. */
   private unsent = '';
 
-  constructor(socket: Socket, { tools, failed }: FolderTools, options: HostOptions, exit: () => void) {
+  constructor(socket: Socket, { items, failed }: FolderItems, options: HostOptions, exit: () => void) {
     this.namespace = options.namespace;
     this.folder = options.folder;
     this.maxLine = options.maxLine;
     this.socket = socket;
-    this.tools = tools;
-    this.definitions = JSON.stringify([...tools.values()].map(({ definition }) => definition));
+    this.table = new ItemTable(items);
+    this.definitions = JSON.stringify(this.table.definitions('tool'));
     this.exit = exit;
     const reader = createLineReader(this.maxLine, {
       line: (line) => this.receive(line.toString()),
@@ -51,9 +55,22 @@ export class HostConnection implements RunSink {
     socket.on('close', () => {
       for (const run of this.runs.values()) run.end(fault('cancelled', 'The connection ended.'));
     });
-    this.send(
-      `{"op":"ready","namespace":${JSON.stringify(this.namespace)},"tools":${this.definitions},"failed":${JSON.stringify(failed)}}`,
-    );
+    const { table, namespace } = this;
+    const more = JSON.stringify({
+      failed,
+      contextual: items.filter((item) => item.kind === 'tool' && mayUseContext(item)).map(({ name }) => name),
+      // The gateway has to know the timeouts: a tool that blocks this process also blocks our timers.
+      timeouts: Object.fromEntries(
+        items
+          .filter(({ kind, timeoutMs }) => kind === 'tool' && timeoutMs > 0)
+          .map(({ name, timeoutMs }) => [name, timeoutMs]),
+      ),
+      prompts: table.definitions('prompt'),
+      resources: table.definitions('resource'),
+      templates: table.definitions('template'),
+      completes: table.completes,
+    });
+    this.send(`{"op":"ready","namespace":${JSON.stringify(namespace)},"tools":${this.definitions},${more.slice(1)}`);
   }
 
   // Messages of runs.
@@ -74,6 +91,21 @@ export class HostConnection implements RunSink {
 
   log({ id, tool }: ToolRun, level: string, data: unknown): void {
     this.send(logEvent(id, level, tool.file, data));
+  }
+
+  ask({ id }: ToolRun, method: string, params: object, done: (outcome: AskOutcome) => void): () => void {
+    const ask = ++this.lastAsk;
+    this.asked.set(ask, done);
+    this.send(JSON.stringify({ op: 'ask', id, ask, method, params }));
+    return () => {
+      if (this.asked.delete(ask)) this.send(JSON.stringify({ op: 'withdraw', id, ask }));
+    };
+  }
+
+  private answered({ ask, ok, result, error }: WorkerRequest): void {
+    const done = this.asked.get(ask as number);
+    this.asked.delete(ask as number);
+    done?.(ok === true ? { result } : { error: String(error) });
   }
 
   threw({ tool }: ToolRun, error: unknown): void {
@@ -104,12 +136,16 @@ export class HostConnection implements RunSink {
 
   private handle(request: WorkerRequest): void {
     const { id = null, op } = request;
+    if (RUNNING.has(op)) {
+      this.run(request);
+      return;
+    }
     switch (op) {
-      case 'tools.call':
-        this.call(request);
-        break;
       case 'cancel':
         this.runs.get(id as string)?.end(fault('cancelled', 'The call was cancelled.'));
+        break;
+      case 'answer':
+        this.answered(request);
         break;
       case 'ping':
         this.answer(id, '{}');
@@ -118,8 +154,9 @@ export class HostConnection implements RunSink {
         this.answer(id, `{"tools":${this.definitions}}`);
         break;
       case 'tools.get_schema': {
-        const tool = this.find(id, request.tool);
-        if (tool !== null) this.answer(id, JSON.stringify(tool.definition));
+        const asked = this.table.find({ tool: request.tool }, this.namespace);
+        if ('code' in asked) this.sendFault(id, asked);
+        else this.answer(id, JSON.stringify(asked.item.definition));
         break;
       }
       case 'shutdown':
@@ -132,7 +169,8 @@ export class HostConnection implements RunSink {
     }
   }
 
-  private call({ id, tool: name, arguments: given, progress, timeout_ms: timeout }: WorkerRequest): void {
+  private run(request: WorkerRequest): void {
+    const { id, progress, caller, timeout_ms: timeout } = request;
     if (typeof id !== 'string' && typeof id !== 'number') {
       this.refuse(null, 'A call needs an id.');
       return;
@@ -141,24 +179,16 @@ export class HostConnection implements RunSink {
       this.refuse(id, 'Another call with this id is running.');
       return;
     }
-    const tool = this.find(id, name);
-    if (tool === null) return;
-    if (given !== undefined && given !== null && !isObject(given)) {
-      this.refuse(id, 'The arguments of a tool are a JSON object.');
+    const asked = this.table.find(request, this.namespace);
+    if ('code' in asked) {
+      this.sendFault(id, asked);
       return;
     }
-    const timeoutMs = shorterTimeout(tool.timeoutMs, typeof timeout === 'number' ? timeout : 0);
-    const run = new ToolRun(this, id, tool, progress === true, timeoutMs);
+    const { item, input } = asked;
+    const timeoutMs = shorterTimeout(item.timeoutMs, typeof timeout === 'number' ? timeout : 0);
+    const run = new ToolRun(this, id, item, progress === true, timeoutMs, readCaller(caller));
     this.runs.set(id, run);
-    run.run(given);
-  }
-
-  /** Answers with an error if there is no such tool. */
-  private find(id: unknown, name: unknown): RunnableTool | null {
-    const tool = this.tools.get(name as string);
-    if (tool !== undefined) return tool;
-    this.sendFault(id, fault('tool_not_found', `There is no tool ${JSON.stringify(name)} in "${this.namespace}".`));
-    return null;
+    run.run(input);
   }
 
   // Outgoing lines.
@@ -191,6 +221,17 @@ export class HostConnection implements RunSink {
       socket.once('drain', () => socket.resume());
     }
   }
+}
+
+/** False only if the function surely ignores its second argument. */
+function mayUseContext({ self: { execute } }: RunnableItem): boolean {
+  const text = Function.prototype.toString.call(execute);
+  return execute.length > 1 || /\barguments\b|\.\.\.|\[native code\]|,\s*[\w$]+\s*=[^>=]/.test(text);
+}
+
+function readCaller(given: unknown): RunCaller | null {
+  if (!isObject(given)) return null;
+  return { agent: given.agent as string, sessionId: given.session_id as string };
 }
 
 function logEvent(id: string | number | null, level: string, logger: string, data: unknown): string {

@@ -1,14 +1,16 @@
-/** Loads the tools of a build: imports its modules and searches their exports. A broken file does not affect others. */
+/** Loads the items of a build: imports its modules and searches their exports. A broken file does not affect others. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { isObject } from '../src/base/objects.ts';
 import type { BuildFailure, BuildManifest, BuiltFile } from '../src/tools/build-manifest.ts';
 import { locationOf, textOf } from '../src/tools/fault.ts';
-import { isToolLike, nameOf, type RunnableTool, readTool } from '../src/tools/read-tool.ts';
+import { isItemLike, readItem, wordFor } from '../src/tools/read-item.ts';
+import { nameOf, type RunnableItem } from '../src/tools/read-tool.ts';
 
-export interface FolderTools {
-  readonly tools: ReadonlyMap<string, RunnableTool>;
+/** The tools, prompts and resources of a folder. */
+export interface FolderItems {
+  readonly items: readonly RunnableItem[];
   readonly failed: readonly BuildFailure[];
 }
 
@@ -17,73 +19,109 @@ const IMPORT_TIMEOUT_MS = 30_000;
 
 type Exports = Record<string, unknown>;
 
-interface FoundTool {
+interface FoundItem {
   readonly given: Exports;
   /** The name of the export. */
   readonly exported: string;
 }
 
-export async function loadTools(build: string, manifest: BuildManifest, folder: string): Promise<FolderTools> {
-  const failed: BuildFailure[] = [...manifest.failed];
-  const modules = await Promise.all(manifest.files.map((file) => importFile(build, file, folder)));
-  const tools = new Map<string, RunnableTool>();
-  // A file may re-export a tool of another file: that is one tool.
+export async function loadItems(build: string, manifest: BuildManifest, folder: string): Promise<FolderItems> {
+  const loaded = await Promise.all(manifest.files.map((file) => loadFile(build, file, folder)));
+  const kept = new Set(loaded.filter(({ isKept }) => isKept).map(({ file }) => file));
+  const failed = [...manifest.failed, ...loaded.flatMap(({ problems }) => problems)].map((failure) =>
+    kept.has(failure.file) ? { ...failure, isKept: true } : failure,
+  );
+  const items = new Map<string, RunnableItem>();
+  // A file may re-export an item of another file: that is one item.
   const seen = new Set<object>();
-  for (const [at, module] of modules.entries()) {
-    const { file } = manifest.files[at]!;
-    if ('message' in module) {
-      failed.push(module);
-      continue;
-    }
-    for (const { given, exported } of findTools(module.exports, file)) {
+  for (const { file, found } of loaded) {
+    for (const { given, exported, item } of found) {
       if (seen.has(given)) continue;
       seen.add(given);
-      const name = nameOf(given, exported);
-      const fail = (message: string) => failed.push({ file, line: lineOf(folder, file, exported), message });
-      const other = tools.get(name);
-      if (other !== undefined) {
-        fail(
-          `The tool "${name}" is in ${other.file === file ? 'this file twice' : `${other.file} already`}; rename one.`,
-        );
-        continue;
-      }
-      try {
-        tools.set(name, await readTool(given, name, file));
-      } catch (error) {
-        fail(`The tool "${name}": ${textOf(error)}`);
+      const { kind, name } = item;
+      const other = items.get(`${kind} ${name}`);
+      if (other === undefined) items.set(`${kind} ${name}`, item);
+      else {
+        const place = other.file === file ? 'this file twice' : `${other.file} already`;
+        const message = `The ${kind} "${name}" is in ${place}; rename one.`;
+        failed.push({ file, line: lineOf(folder, file, exported), message });
       }
     }
   }
-  return { tools, failed };
+  return { items: [...items.values()], failed };
+}
+
+/** The items of a file, and why it could not be loaded as it is now. */
+interface LoadedFile {
+  readonly file: string;
+  readonly found: readonly LoadedItem[];
+  readonly problems: readonly BuildFailure[];
+  /** Whether the items are those of its last good version. */
+  readonly isKept: boolean;
+}
+
+interface LoadedItem extends FoundItem {
+  readonly item: RunnableItem;
+}
+
+/** Loads the last good version if the current one, or one of its items, has a mistake. */
+async function loadFile(build: string, { file, module, lastGood }: BuiltFile, folder: string): Promise<LoadedFile> {
+  const current = module === null ? null : await loadModule(build, file, module, folder);
+  if (current?.problems.length === 0) return { file, ...current, isKept: false };
+  const good = lastGood === null ? null : await loadModule(build, file, lastGood, folder);
+  const problems = current?.problems ?? [];
+  if (good?.problems.length === 0) return { file, found: good.found, problems, isKept: true };
+  return { file, found: current?.found ?? [], problems, isKept: false };
+}
+
+async function loadModule(
+  build: string,
+  file: string,
+  module: string,
+  folder: string,
+): Promise<Pick<LoadedFile, 'found' | 'problems'>> {
+  const imported = await importFile(build, file, module, folder);
+  if ('message' in imported) return { found: [], problems: [imported] };
+  const found: LoadedItem[] = [];
+  const problems: BuildFailure[] = [];
+  for (const { given, exported } of findItems(imported.exports, file)) {
+    try {
+      found.push({ given, exported, item: await readItem(given, exported, file) });
+    } catch (error) {
+      const message = `The ${wordFor(given)} "${nameOf(given, exported)}": ${textOf(error)}`;
+      problems.push({ file, line: lineOf(folder, file, exported), message });
+    }
+  }
+  return { found, problems };
 }
 
 /**
- * Every tool among the exports, including those in records of tools, and in the exports object of a CommonJS module.
+ * Every item among the exports, including those in records of items, and in the exports object of a CommonJS module.
  */
-function findTools(exports: Exports, file: string): FoundTool[] {
+function findItems(exports: Exports, file: string): FoundItem[] {
   const { default: main, ...named } = exports;
-  const found = toolsIn(named);
-  if (isToolLike(main)) found.push({ given: main, exported: file.replace(/\.[^.]+$/, '') });
-  else if (isObject(main)) found.push(...toolsIn(main));
+  const found = itemsIn(named);
+  if (isItemLike(main)) found.push({ given: main, exported: file.replace(/\.[^.]+$/, '') });
+  else if (isObject(main)) found.push(...itemsIn(main));
   return found;
 }
 
-function toolsIn(record: Exports): FoundTool[] {
-  const found: FoundTool[] = [];
+function itemsIn(record: Exports): FoundItem[] {
+  const found: FoundItem[] = [];
   for (const [exported, given] of Object.entries(record)) {
-    if (isToolLike(given)) found.push({ given, exported });
-    else if (isRecordOfTools(given)) found.push(...toolsIn(given));
+    if (isItemLike(given)) found.push({ given, exported });
+    else if (isRecordOfItems(given)) found.push(...itemsIn(given));
   }
   return found;
 }
 
-function isRecordOfTools(value: unknown): value is Exports {
+function isRecordOfItems(value: unknown): value is Exports {
   if (!isObject(value)) return false;
   const values = Object.values(value);
-  return values.length > 0 && values.every(isToolLike);
+  return values.length > 0 && values.every(isItemLike);
 }
 
-/** The line that probably exports the tool. A guess: the running code does not know its lines. */
+/** The line that probably exports the item. A guess: the running code does not know its lines. */
 function lineOf(folder: string, file: string, exported: string): number | null {
   try {
     const named = new RegExp(
@@ -100,7 +138,8 @@ function lineOf(folder: string, file: string, exported: string): number | null {
 
 async function importFile(
   build: string,
-  { file, module }: BuiltFile,
+  file: string,
+  module: string,
   folder: string,
 ): Promise<{ exports: Exports } | BuildFailure> {
   let timer: NodeJS.Timeout | undefined;

@@ -10,8 +10,9 @@ import { Worker } from 'node:worker_threads';
 import { type BuildManifest, MANIFEST } from '../src/tools/build-manifest.ts';
 import { textOf } from '../src/tools/fault.ts';
 import { failCurrent } from '../src/tools/tool-run.ts';
+import { attributeOutput } from './attribute.ts';
 import { HostConnection } from './connection.ts';
-import { loadTools } from './load.ts';
+import { loadItems } from './load.ts';
 
 const MAX_LINE = 64 * 1024 * 1024;
 
@@ -46,12 +47,13 @@ process.exit = (code) => {
 };
 // A tool may have closed them. A lost line of output must not end the worker.
 for (const output of [process.stdout, process.stderr]) output.on('error', () => {});
+if (process.env.TOOLGATE_ATTRIBUTE === '1') attributeOutput();
 process.on('uncaughtException', (error) => reportUncaught(error, 'Uncaught error'));
 process.on('unhandledRejection', (error) => reportUncaught(error, 'Unhandled rejection'));
 
 const manifest = JSON.parse(readFileSync(join(build, MANIFEST), 'utf8')) as BuildManifest;
 // Listens before the tools are loaded. A client that connects early waits for the `ready` line.
-const loading = loadTools(build, manifest, folder);
+const loading = loadItems(build, manifest, folder);
 let connected: Socket | null = null;
 const server = createServer(async (socket) => {
   if (connected !== null) {

@@ -1,5 +1,5 @@
-// Virtual environments for tests: one for each major version of the Python SDK, for the wide tests one for Schemathesis, which
-// tests REST, and for `npm run clients` two with libraries for agents. uv installs them, because pip takes ten times the CPU.
+// Virtual environments for tests: one for each major version of the Python SDK, and for the wide tests one for Schemathesis,
+// which tests REST, and two with libraries for agents. uv installs them, because pip takes ten times the CPU.
 // Without Python, or without venv, those tests are skipped with a reason; in CI they fail.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,10 +16,9 @@ const environmentOf = (name) => ({
   requirements: join(tools, `python-${name}.txt`),
 });
 
-export async function ensurePython({ wide, clients = false }) {
+export async function ensurePython({ wide }) {
   // uv first, because it installs the others.
-  const more = [...(wide ? ['rest'] : []), ...(clients ? ['agents-v1', 'agents-v2'] : [])];
-  const environments = ['uv', 'v1', 'v2', ...more].map(environmentOf);
+  const environments = ['uv', 'v1', 'v2', ...(wide ? ['rest', 'agents-v1', 'agents-v2'] : [])].map(environmentOf);
   try {
     await once(
       'python',

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -26,11 +27,14 @@ export function ensureInstalled() {
 }
 
 /** Installs the programs that tests run. Not in the root folder, where a Node binary would shadow `node`. */
-export async function ensureTestTools({ wide, clients = false }) {
-  await ensurePackages('tools', join(root, 'test', 'tools'), 'Installing test tools');
-  if (wide)
-    await ensurePackages('wide-tools', join(root, 'test', 'tools', 'wide'), 'Installing tools of the wide tests');
-  if (clients) await ensurePackages('clients', join(root, 'test', 'tools', 'clients'), 'Installing published clients');
+export async function ensureTestTools({ wide }) {
+  const tools = join(root, 'test', 'tools');
+  await ensurePackages('tools', tools, 'Installing test tools');
+  if (!wide) return;
+  await Promise.all([
+    ensurePackages('wide-tools', join(tools, 'wide'), 'Installing tools of the wide tests'),
+    ensurePackages('clients', join(tools, 'clients'), 'Installing published clients'),
+  ]);
 }
 
 /** Builds dist/ unless it is current. */
@@ -54,7 +58,10 @@ export async function build() {
     const code = await run(process.execPath, [tsc, '-p', 'tsconfig.json', '--emitDeclarationOnly', '--outDir', types]);
     if (code !== 0) throw new Error('The build failed; the errors are above.');
     const { bundleTypes } = await import('./api/types.mjs');
-    writeFileSync(join(next, 'index.d.ts'), bundleTypes(types));
+    writeFileSync(join(next, 'index.d.ts'), bundleTypes(types, 'index.d.ts'));
+    const provided = readFileSync(join(root, 'host', 'provided', 'toolgate.ts'), 'utf8');
+    writeFileSync(join(types, 'provided.d.ts'), provided.replaceAll('../../src/', './'));
+    writeEditorTypes(join(next, 'editor'), bundleTypes(types, 'provided.d.ts'));
     rmSync(types, { recursive: true });
     await bundle(next);
     writeFileSync(join(next, '.stamp'), stamp);
@@ -65,6 +72,15 @@ export async function build() {
     rmSync(next, { recursive: true, force: true });
     rmSync(old, { recursive: true, force: true });
   }
+}
+
+/** The types of what tool files can import without installing it, for editors. */
+function writeEditorTypes(folder, own) {
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'toolgate.d.ts'), own);
+  // Version 3 of zod is not provided, and its sources are no declarations.
+  const filter = (path) => !/zod\/(v3|src)(\/|$)/.test(path) && !/(?<!\.d)\.[cm]?[jt]s$|\.(md|json|cts)$/.test(path);
+  cpSync(join(root, 'node_modules', 'zod'), join(folder, 'zod'), { recursive: true, filter });
 }
 
 /** A few files instead of hundreds, without unused code: loading them is most of the start-up time. */

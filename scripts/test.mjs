@@ -142,7 +142,9 @@ async function runAgain(part, { files, hasEnded }) {
   if (!isWorthIt || stoppedBy || Date.now() > part.deadlines[0]) return new Map();
   console.log(`Running again, alone: ${failed.join(', ')}`);
   const paths = failed.map((file) => join(testRoot, file));
-  const { files: again } = await runVitest(part, newResults(`${part.name}-again`), [...paths, '--maxWorkers=1']);
+  // By a variable, because projects of vitest do not follow the option.
+  const alone = { ...part, env: { ...part.env, VITEST_MAX_WORKERS: '1' } };
+  const { files: again } = await runVitest(alone, newResults(`${part.name}-again`), paths);
   return again;
 }
 

@@ -8,7 +8,14 @@
 export { VERSION } from './base/version.ts';
 export { createGateway, type Gateway, openGateway } from './gateway/gateway.ts';
 export type { GatewayOptions } from './gateway/root.ts';
-export { type Following, type FollowingSecrets, followConfig, followSecrets } from './gateway/watch.ts';
+export {
+  type Following,
+  type FollowingSecrets,
+  type FollowingToolsets,
+  followConfig,
+  followSecrets,
+  followToolsets,
+} from './gateway/watch.ts';
 
 // Configuration
 
@@ -65,18 +72,30 @@ export { RelayedError } from './calls/relayed-error.ts';
 
 export type { EventMap, EventName, Events, Listener } from './base/events.ts';
 
-// Tools of your own
+// Items of your own
 
 export {
+  type Completer,
+  definePrompt,
+  type PromptDefinition,
+  type PromptMessage,
+  type PromptOutput,
+} from './tools/define-prompt.ts';
+export { defineResource, type ResourceDefinition } from './tools/define-resource.ts';
+export {
   defineTool,
+  type Elicited,
   type JsonSchema,
   type LogLevel,
   type McpToolDefinition,
+  type Sampled,
+  type SampleRequest,
   type StandardSchema,
   type ToolContext,
   type ToolDefinition,
   type ToolLog,
   type ToolResult,
+  type ToolState,
 } from './tools/define-tool.ts';
 
 // Toolsets in your own server

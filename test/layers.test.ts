@@ -59,6 +59,7 @@ const observers = new Map([
   ['cli/log.ts', 'writes a log'],
   ['cli/session.ts', 'a command waits for the catalog that it needs'],
   ['cli/doctor.ts', 'shows what servers printed in place of MCP'],
+  ['cli/dev.ts', 'shows what happens to a folder'],
 ]);
 /** The files that have to do with both sides of events: those that define, create and hand them on, and observers. */
 const portHolders = ['base/events.ts', 'gateway/gateway.ts', 'gateway/root.ts', 'index.ts', ...observers.keys()];

@@ -10,7 +10,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from fastmcp.exceptions import ToolError
+from fastmcp.exceptions import PromptError, ResourceError, ToolError
 from fastmcp.server.context import set_context
 from pydantic import ValidationError
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 class Call:
     """A running call. It is answered exactly once; if it is given up, at once, even if its tool still runs."""
 
-    __slots__ = ("connection", "id", "tool", "arguments", "wants_progress", "started", "timer", "limit", "task", "runs", "is_awaited")
+    __slots__ = (
+        "connection", "id", "tool", "arguments", "wants_progress", "caller", "started", "timer", "limit", "task", "runs",
+        "is_awaited", "questions", "left",
+    )
 
     def __init__(
         self, connection: Connection, id: Any, tool: PreparedTool, arguments: dict[str, Any], request: dict[str, Any]
@@ -34,6 +37,10 @@ class Call:
         self.tool = tool
         self.arguments = arguments
         self.wants_progress = request.get("progress") is True
+        self.caller = request.get("caller") or {}
+        # How many questions are open, and the seconds that were left when the first one stopped the clock.
+        self.questions = 0
+        self.left = 0.0
         self.started = time.perf_counter()
         # Whether a thread runs the tool, and whether the gateway wants to know when it returns.
         self.runs = False
@@ -119,6 +126,31 @@ class Call:
         self.end()
         self.task.cancel()
 
+    async def ask(self, method: str, params: dict[str, Any]) -> Any:
+        """Asks the client of the call, or the gateway. Raises if there is no answer. Works in any thread."""
+        connection = self.connection
+        if asyncio.get_running_loop() is connection.loop:
+            return await self.ask_here(method, params)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.ask_here(method, params), connection.loop))
+
+    async def ask_here(self, method: str, params: dict[str, Any]) -> Any:
+        if not self.is_open():
+            raise RuntimeError("The call is over.")
+        # The time-out of the tool does not run meanwhile: a person may need long.
+        self.questions += 1
+        if self.timer is not None and self.questions == 1:
+            self.timer.cancel()
+            self.left = max(0.0, self.timer.when() - self.connection.loop.time())
+        try:
+            answer = await self.connection.ask(self.id, method, params)
+        finally:
+            self.questions -= 1
+            if self.timer is not None and self.questions == 0 and self.is_open():
+                self.timer = self.connection.loop.call_later(self.left, self.expire)
+        if answer.get("ok") is True:
+            return answer.get("result")
+        raise ToolError(str(answer.get("error")))
+
     def log(self, level: str, logger: str | None, data: Any) -> None:
         if self.is_open():
             event = {"op": "log", "id": self.id, "level": level, "logger": logger or self.tool.file, "data": data}
@@ -142,6 +174,9 @@ def explain_failure(error: BaseException, tool: PreparedTool, folder: str) -> tu
     # A task group wraps even a single error.
     while len(within := getattr(error, "exceptions", ())) == 1 and isinstance(within[0], BaseException):
         error = within[0]
+    # FastMCP wraps what a prompt or a resource raises.
+    if isinstance(error, (PromptError, ResourceError)) and error.__cause__ is not None:
+        error = error.__cause__
     kind = type(error).__name__
     message = text_of(error) or kind
     file, line = location_of(error, folder)

@@ -35,8 +35,13 @@ def main() -> None:
     from .discover import discover
     from .wire import Worker
 
-    tools, failed = discover(options.folder)
-    worker = Worker(options.namespace, options.folder, tools, failed, options.max_line)
+    if os.environ.get("TOOLGATE_ATTRIBUTE") == "1":
+        from .attribute import attribute_output
+
+        attribute_output()
+
+    found = discover(options.folder, options.last_good)
+    worker = Worker(options.namespace, options.folder, found, options.max_line)
     gc.freeze()
     gc.enable()
     asyncio.run(serve(worker, listener, options.threads))
@@ -47,6 +52,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--namespace", required=True)
     parser.add_argument("--socket", required=True)
     parser.add_argument("--folder", required=True)
+    parser.add_argument("--last-good", help="a folder with earlier versions of tool files")
     parser.add_argument("--max-line", type=int, default=MAX_LINE, help="the most bytes of a request, and of an answer")
     parser.add_argument("--threads", type=int, default=THREADS)
     # The gateway may pass options for hosts of other languages.

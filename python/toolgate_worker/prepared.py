@@ -19,6 +19,7 @@ from fastmcp.utilities.types import get_cached_typeadapter
 
 
 class PreparedTool:
+    kind = "tool"
     __slots__ = ("tool", "file", "name", "timeout", "definition", "injected", "threaded", "run", "_validate", "_text")
 
     def __init__(self, tool: Tool, file: str):

@@ -15,13 +15,14 @@ from typing import Any
 from fastmcp import FastMCP
 
 from .call import Call
+from .discover import Found
+from .items import PreparedItem
 from .prepared import PreparedTool, to_json
-
-Failure = dict[str, Any]
 
 # Finds the id in a line that is too long to parse: the id comes first.
 ID = re.compile(rb'\s*\{\s*"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?\d{1,20})')
 HEAD = 256
+LOOKS_FOR_CONTEXT = b"get_context"
 # Lines are written together, up to about this many bytes.
 BATCH = 64 * 1024
 
@@ -29,21 +30,32 @@ BATCH = 64 * 1024
 class Worker:
     """What stays when a connection ends: the tools, and whether to stop."""
 
-    def __init__(
-        self, namespace: str, folder: str, tools: dict[str, PreparedTool], failed: list[Failure], max_line: int
-    ):
+    def __init__(self, namespace: str, folder: str, found: Found, max_line: int):
         self.namespace = namespace
         self.folder = folder
-        self.tools = tools
-        self.failed = failed
+        self.tools = tools = found.tools
+        self.others = found.others
+        self.failed = found.failed
         self.max_line = max_line
         self.server = FastMCP(namespace)
         self.definitions = [tool.definition for tool in tools.values()]
+        self.contextual = contextual_tools(tools, folder)
         self.connection: Connection | None = None
         self._end: asyncio.Event | None = None
         self._stopping = False
         self.is_fork = False
         os.register_at_fork(after_in_child=self.detach)
+
+    def listed(self, kind: str) -> list[dict[str, Any]]:
+        return [item.definition for item in self.others.values() if item.kind == kind]
+
+    def resource(self, uri: str) -> PreparedItem | None:
+        exact = self.others.get(("resource", uri))
+        if exact is not None:
+            return exact
+        templates = [item for item in self.others.values() if item.kind == "template" and item.matches(uri) is not None]
+        # The template with the most fixed text is the most particular one.
+        return max(templates, key=lambda item: len(re.sub(r"\{[^}]*\}", "", item.name)), default=None)
 
     def connect(self) -> asyncio.Protocol:
         return Connection(self)
@@ -85,11 +97,17 @@ class Connection(asyncio.Protocol):
         self.size = 0
         self.out: list[bytes] = []
         self.out_size = 0
+        # Open questions of tools.
+        self.asked: dict[Any, asyncio.Future[dict[str, Any]]] = {}
+        self.last_ask = 0
         self.ops = {
             "tools.call": self.call,
+            "prompts.get": self.get_prompt,
+            "resources.read": self.read_resource,
             "tools.list": self.list_tools,
             "tools.get_schema": self.get_schema,
             "cancel": self.cancel,
+            "answer": self.answered,
             "ping": lambda request: self.answer(request.get("id"), b"{}"),
             "shutdown": self.shutdown,
         }
@@ -103,7 +121,17 @@ class Connection(asyncio.Protocol):
         self.worker.connection = self
         self.transport = transport
         worker = self.worker
-        ready = {"namespace": worker.namespace, "tools": worker.definitions, "failed": worker.failed}
+        ready = {
+            "namespace": worker.namespace,
+            "tools": worker.definitions,
+            "failed": worker.failed,
+            "contextual": worker.contextual,
+            # The gateway has to know them: a tool that blocks the event loop also blocks our timers.
+            "timeouts": {name: tool.timeout * 1000 for name, tool in worker.tools.items() if tool.timeout},
+            "prompts": worker.listed("prompt"),
+            "resources": worker.listed("resource"),
+            "templates": worker.listed("template"),
+        }
         self.send(to_json({"op": "ready", **ready}) + b"\n")
 
     def connection_lost(self, _: Any) -> None:
@@ -191,12 +219,31 @@ class Connection(asyncio.Protocol):
         else:
             handler(request)
 
+    def get_prompt(self, request: dict[str, Any]) -> None:
+        name = request.get("prompt")
+        prompt = self.worker.others.get(("prompt", str(name)))
+        if prompt is None:
+            message = f'There is no prompt {json.dumps(name)} in "{self.worker.namespace}".'
+            self.refuse(request.get("id"), "prompt_not_found", message)
+        else:
+            self.start(prompt, request, request.get("arguments"))
+
+    def read_resource(self, request: dict[str, Any]) -> None:
+        uri = str(request.get("uri"))
+        resource = self.worker.resource(uri)
+        if resource is None:
+            message = f'There is no resource {json.dumps(uri)} in "{self.worker.namespace}".'
+            self.refuse(request.get("id"), "resource_not_found", message)
+        else:
+            self.start(resource, request, {"uri": uri})
+
     def call(self, request: dict[str, Any]) -> None:
-        id = request.get("id")
         tool = self.find(request)
-        if tool is None:
-            return
-        arguments = request.get("arguments")
+        if tool is not None:
+            self.start(tool, request, request.get("arguments"))
+
+    def start(self, tool: PreparedTool | PreparedItem, request: dict[str, Any], arguments: Any) -> None:
+        id = request.get("id")
         if arguments is None:
             arguments = {}
         if not isinstance(arguments, dict):
@@ -228,6 +275,24 @@ class Connection(asyncio.Protocol):
         if call is not None:
             call.give_up("cancelled", "The call was cancelled.")
 
+    async def ask(self, id: Any, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self.last_ask += 1
+        ask = self.last_ask
+        answer = self.asked[ask] = self.loop.create_future()
+        self.tell({"op": "ask", "id": id, "ask": ask, "method": method, "params": params})
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self.tell({"op": "withdraw", "id": id, "ask": ask})
+            raise
+        finally:
+            del self.asked[ask]
+
+    def answered(self, request: dict[str, Any]) -> None:
+        answer = self.asked.get(request.get("ask"))
+        if answer is not None and not answer.done():
+            answer.set_result(request)
+
     def shutdown(self, request: dict[str, Any]) -> None:
         self.answer(request.get("id"), b"{}")
         self.worker.stop()
@@ -252,6 +317,22 @@ class Connection(asyncio.Protocol):
             self.send(line)
         else:
             self.loop.call_soon_threadsafe(self.send, line)
+
+
+def contextual_tools(tools: dict[str, PreparedTool], folder: str) -> list[str]:
+    """The tools that may want to know who calls: those that take a context, or all if a file may look for one."""
+    files = [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".py")]
+    if any(LOOKS_FOR_CONTEXT in read(file) for file in files):
+        return list(tools)
+    return [tool.name for tool in tools.values() if tool.injected]
+
+
+def read(file: str) -> bytes:
+    try:
+        with open(file, "rb") as opened:
+            return opened.read()
+    except OSError:
+        return b""
 
 
 def to_line(value: dict[str, Any]) -> bytes:

@@ -19,8 +19,12 @@ import { parseAst } from 'rolldown/parseAst';
 export function readDeclarations(folder, entry = 'index.d.ts') {
   const modules = new Map();
   const moduleOf = (path) => {
-    if (!modules.has(path)) modules.set(path, readModule(readFileSync(join(folder, path), 'utf8'), path));
-    return modules.get(path);
+    if (modules.has(path)) return modules.get(path);
+    const module = readModule(readFileSync(join(folder, path), 'utf8'), path);
+    modules.set(path, module);
+    for (const all of module.all)
+      for (const name of moduleOf(all).exported.keys()) module.exported.set(name, { path: all, name });
+    return module;
   };
 
   /** Where a name that a module uses is declared: `{ path, name }`, or `{ from, name }` in a package. */
@@ -106,13 +110,15 @@ function rename({ code: given, start: origin, nameSpan, parameters, links }, nam
 }
 
 function readModule(text, path) {
-  const module = { own: new Map(), imported: new Map(), exported: new Map() };
+  const module = { own: new Map(), imported: new Map(), exported: new Map(), all: [] };
   const place = (from) =>
     from.startsWith('.') ? { path: posix.join(posix.dirname(path), from).replace(/\.[jt]s$/, '.d.ts') } : { from };
   for (const node of parseAst(text, { lang: 'dts' }).body) {
     if (node.type === 'ImportDeclaration') {
       for (const { imported, local } of node.specifiers)
         module.imported.set(local.name, { ...place(node.source.value), name: imported?.name ?? '*' });
+    } else if (node.type === 'ExportAllDeclaration') {
+      module.all.push(place(node.source.value).path);
     } else if (node.type === 'ExportNamedDeclaration' && node.declaration === null) {
       const target = node.source === null ? {} : place(node.source.value);
       for (const { local, exported } of node.specifiers)

@@ -1,9 +1,9 @@
-// dist/index.d.ts: one file with all types of the library, so that its users need neither the packages that it is built with nor
+// dist/index.d.ts and the types for tool files: one file with all types of an entry, so that its users need neither the packages that it is built with nor
 // hundreds of declaration files.
 import { head, readDeclarations, toComment } from './declarations.mjs';
 
-export function bundleTypes(folder) {
-  const { declarations, packages } = readDeclarations(folder);
+export function bundleTypes(folder, entry) {
+  const { declarations, packages } = readDeclarations(folder, entry);
   const imports = [...packages].sort().map(([from, names]) => {
     if (!from.startsWith('node:')) throw new Error(`A public type comes from ${from}, which its users may not have.`);
     return `import type { ${[...names].sort().join(', ')} } from '${from}';`;

@@ -1,12 +1,14 @@
 /** Explains to the operator why an agent may use something, or may not. */
 import { GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/text.ts';
+import { awayError, awayText, awayWith } from '../catalog/away.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
 import { KINDS } from '../catalog/item.ts';
+import { matchesTemplate } from '../catalog/template.ts';
 import type { PolicyConfig } from '../config/policy.ts';
 import { aliased } from './alias.ts';
-import { type Decision, explain, rulesFor } from './policy.ts';
+import { type Decision, deniesName, explain, type Rules, rulesFor } from './policy.ts';
 
 /** One item, and what the policy says about it. */
 export interface EntryDecision extends Decision {
@@ -14,8 +16,8 @@ export interface EntryDecision extends Decision {
 }
 
 /**
- * What the policy says about everything of that name, of any kind: an exposed name, `server:name`, or the server's own
- * name. Throws if nothing has the name.
+ * What the policy says about everything of that name, of any kind: an exposed name, `server:name`, the server's own
+ * name, or a URI that a template makes. Throws if nothing has the name.
  *
  * @example
  * const { catalog, config } = gateway;
@@ -33,7 +35,16 @@ export function explainName(
     const exposed = catalog.claims[kind].get(name);
     return exposed == null ? aliased(catalog, kind, name) : [exposed];
   });
+  const expanded = entries.length === 0 ? templatesOf(catalog, name) : [];
+  if (expanded.length > 0) {
+    if (policy === null) return expanded.map(({ entry }) => ({ entry, allowed: true, findings: [] }));
+    const rules = rulesFor(policy, agent);
+    return expanded.map(({ entry, uri }) => ({ entry, ...explainUri(rules, entry, uri, now) }));
+  }
   if (entries.length === 0) {
+    const away = awayWith(catalog, KINDS, name);
+    if (away.length > 0)
+      throw awayError(away, `Whether anything is called "${name}" is not known now: ${awayText(away)}.`);
     const names = KINDS.flatMap((kind) => [...catalog.claims[kind].keys()]);
     throw new GatewayError('item_unknown', `Nothing is called "${name}".${didYouMean(name, names)}`);
   }
@@ -56,4 +67,20 @@ export function explainName(
     const verdict = denied == null ? 'passes' : 'deny';
     return { allowed: denied == null, findings: [...decision.findings, { rule, verdict, text }] };
   }
+}
+
+/** The templates that a URI comes from, and the URI as their servers know it. */
+function templatesOf({ claims }: Catalog, uri: string): { readonly entry: Entry; readonly uri: string }[] {
+  return [...claims.template].flatMap(([name, entry]) => {
+    if (entry === null) return [];
+    const { item } = entry;
+    if (matchesTemplate(name, uri)) return { entry, uri: uri.slice(name.length - item.name.length) };
+    return matchesTemplate(item.name, uri) ? { entry, uri } : [];
+  });
+}
+
+/** A URI is allowed if its template is, unless it is denied by its own name. */
+function explainUri(rules: Rules, template: Entry, uri: string, now: Date): Decision {
+  const named = deniesName(rules, template, uri) ? { ...template, item: { ...template.item, name: uri } } : template;
+  return explain(rules, named, now);
 }

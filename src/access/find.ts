@@ -1,13 +1,14 @@
 /** Finds the entry that a caller names, or throws an error that says how to continue. */
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/text.ts';
-import { nameIn, type StartingSource } from '../catalog/catalog.ts';
+import { awayError, awayOwners, awayText, awayWith } from '../catalog/away.ts';
+import { type AwaySource, nameIn } from '../catalog/catalog.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
-import { startingText, startingWith } from '../catalog/starting.ts';
-import { literalLength, matchesTemplate } from '../catalog/template.ts';
+import { LONGEST_URI, literalLength, matchesTemplate } from '../catalog/template.ts';
 import { listedUri, readSchemeUri, type SchemeUri } from '../catalog/uris.ts';
 import { aliased, byScheme } from './alias.ts';
+import { patternOfServer } from './pattern-hint.ts';
 import { permits } from './permission.ts';
 import type { View } from './view.ts';
 
@@ -48,13 +49,12 @@ function findAliased(view: View, kind: 'tool' | 'prompt', alias: string): Entry 
   const { catalog, entries } = view;
   // An exposed name means only its owner, even if that is inactive or unavailable.
   const isName = catalog.claims[kind].has(alias);
-  const meant = (isName ? [] : aliased(catalog, kind, alias))
-    .map((entry) => nameIn(catalog, entry))
-    .filter((name) => catalog.entries[kind].has(name));
+  const owners = (isName ? [] : aliased(catalog, kind, alias)).map((entry) => nameIn(catalog, entry));
+  const meant = owners.filter((name) => catalog.entries[kind].has(name));
   const active = meant.filter((name) => entries[kind].has(name));
   const [name, ...more] = active.length > 0 ? active : meant;
   if (more.length > 0) throw ambiguous(kind, alias, [name!, ...more]);
-  if (active.length === 0) throw missing(view, kind, alias, name);
+  if (active.length === 0) throw missing(view, kind, alias, name ?? owners[0]);
   return entries[kind].get(name!)!;
 }
 
@@ -80,6 +80,7 @@ export function findResource(view: View, uri: string): FoundResource {
     return { entry, upstreamName: entry.upstreamName };
   }
 
+  if (uri.length > LONGEST_URI) throw tooLong(uri);
   const expansion = bestExpansion(view, uri);
   if (expansion !== null) return { entry: expansion.template, upstreamName: jsonText(expansion.own.uri) };
 
@@ -91,6 +92,11 @@ export function findResource(view: View, uri: string): FoundResource {
     throw new GatewayError('params_invalid', text);
   }
   throw missing(view, 'resource', uri);
+}
+
+function tooLong({ length }: string): GatewayError {
+  const text = `The URI has ${length} characters. Only a listed resource may have more than ${LONGEST_URI}.`;
+  return new GatewayError('too_large', text);
 }
 
 /** An active template by its exposed name in either style. */
@@ -186,18 +192,46 @@ function missing(view: View, kind: Kind, name: string, meant: string = name): Ga
     return new GatewayError('item_inactive', `The ${kind} "${name}" is not active. ${advice}`);
   }
   const code: ErrorCode = kind === 'resource' ? 'resource_unknown' : 'item_unknown';
-  const starting = startingWith(view.catalog, name);
-  if (starting.length > 0) return notYet(code, kind, name, starting);
-  const hint = view.controls.hint?.(kind, name) || didYouMean(name, knownNames(view, kind));
+  const away = awaySources(view, kind, meant);
+  if (away.length > 0) return notNow(code, kind, name, away);
+  const hint = view.controls.hint?.(kind, name) || serverHint(view, name) || didYouMean(name, knownNames(view, kind));
   const text = `There is no ${kind} "${name}".${hint || ` List the ${kind}s to see their names.`}`;
   return new GatewayError(code, text, kind === 'resource' ? { details: { uri: name } } : undefined);
 }
 
+/** The sources that are not up and have this name, or may turn out to have it. */
+function awaySources(view: View, kind: Kind, name: string): readonly AwaySource[] {
+  const { catalog } = view;
+  if (catalog.away.length === 0) return [];
+  if (kind !== 'resource') return awayWith(catalog, [kind], name);
+  // A URI may be the server's own, or come from a template.
+  const { resource, template } = catalog.claims;
+  const bare = [...resource].filter(
+    ([known, entry]) => !catalog.entries.resource.has(known) && entry?.item.name === name,
+  );
+  const expanded = [...template].filter(
+    ([known, entry]) =>
+      entry !== null && !catalog.entries.template.has(known) && coversOpenly(view, known, entry, name),
+  );
+  const owners = awayOwners(
+    catalog,
+    [...bare, ...expanded].map(([, entry]) => entry),
+  );
+  return owners.length > 0 ? owners : awayWith(catalog, ['resource', 'template'], name);
+}
+
+/** For the name of a server in place of one of its tools. */
+function serverHint({ catalog }: View, name: string): string {
+  const pattern = patternOfServer(name, catalog);
+  return pattern === null ? '' : ` It is the name of a server, whose items are called "${pattern}".`;
+}
+
 /** No other name is suggested: this one may be right in a moment. */
-function notYet(code: ErrorCode, kind: Kind, name: string, starting: readonly StartingSource[]): GatewayError {
-  const details = { starting: starting.map(({ key }) => key), ...(kind === 'resource' && { uri: name }) };
-  const text = `There is no ${kind} "${name}" yet: ${startingText(starting)}.`;
-  return new GatewayError(code, text, { details });
+function notNow(code: ErrorCode, kind: Kind, name: string, away: readonly AwaySource[]): GatewayError {
+  const more = kind === 'resource' ? { uri: name } : {};
+  if (away.every(({ isListed }) => isListed))
+    return awayError(away, `There is no ${kind} "${name}" yet: ${awayText(away)}.`, code, more);
+  return awayError(away, `The ${kind} "${name}" cannot be used now: ${awayText(away)}.`, null, more);
 }
 
 /** The names that a caller may have meant, as they are listed for it. */

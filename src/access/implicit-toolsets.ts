@@ -28,9 +28,11 @@ function serverToolset(key: string, name: string): Toolset {
     description: `Every tool of the server "${key}"`,
     tools: [{ namespacedName: patternOf(key), server: key }],
     toolNotes: [],
+    standing: 'implicit',
   };
 }
 
 function allToolset(name: string): Toolset {
-  return { name, description: 'Every tool of every server', tools: [{ namespacedName: '*' }], toolNotes: [] };
+  const description = 'Every tool of every server';
+  return { name, description, tools: [{ namespacedName: '*' }], toolNotes: [], standing: 'implicit' };
 }

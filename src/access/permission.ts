@@ -102,8 +102,8 @@ export function narrowToPermission(catalog: Catalog, permission: Permission | nu
       keep: (entry) => !forbidden.has(entry),
       isClosed: (template, uri) =>
         hidden.has(resourceKey(template, uri)) || deniesName(permission.rules, template, uri),
-      starting: (all, hasItems) =>
-        all.filter((source) => (source.isListed ? hasItems(source) : mayUse(permission.rules, source, permission.now))),
+      away: (all, hasItems) =>
+        all.filter((source) => (source.isKnown ? hasItems(source) : mayUse(permission.rules, source, permission.now))),
     });
   });
 }

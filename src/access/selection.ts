@@ -31,6 +31,8 @@ export interface Selection {
   readonly resources: Switches;
   /** The equipped toolset, whose tools are active too. */
   readonly toolset: Toolset | null;
+  /** The toolsets that the control `toolsets` has switched on. Their tools are active too. */
+  readonly enabled: readonly Toolset[];
   /** Equal for equal selections. */
   readonly key: string;
 }
@@ -40,27 +42,41 @@ const NONE: Switches = { on: new Set(), off: new Set() };
 /** The same patterns for tools and resources, or different ones. */
 export function startSelection(base: Patterns | Base): Selection {
   const isOne = base === null || Array.isArray(base);
-  return toSelection(isOne ? { tools: base, resources: base } : (base as Base), NONE, NONE, null);
+  return toSelection(isOne ? { tools: base, resources: base } : (base as Base), NONE, NONE, null, []);
 }
 
 /** The same switches and toolset on other patterns, after the configuration changed. */
-export function rebase({ tools, resources, toolset }: Selection, base: Base): Selection {
-  return toSelection(base, tools, resources, toolset);
+export function rebase({ tools, resources, toolset, enabled }: Selection, base: Base): Selection {
+  return toSelection(base, tools, resources, toolset, enabled);
 }
 
 /** The selection with another toolset equipped, or none. */
-export function equip({ base, tools, resources }: Selection, toolset: Toolset | null): Selection {
-  return toSelection(base, tools, resources, toolset === null ? null : withoutPlace(toolset));
+export function equip({ base, tools, resources, enabled }: Selection, toolset: Toolset | null): Selection {
+  return toSelection(base, tools, resources, toolset === null ? null : withoutPlace(toolset), enabled);
+}
+
+/** The selection with exactly these toolsets enabled. */
+export function withEnabled({ base, tools, resources, toolset }: Selection, enabled: readonly Toolset[]): Selection {
+  return toSelection(base, tools, resources, toolset, enabled.map(withoutPlace));
 }
 
 /** A selection of this toolset and no other tools. */
 export function fixedSelection(base: Base, toolset: Toolset): Selection {
-  return toSelection({ ...base, tools: [] }, NONE, NONE, withoutPlace(toolset));
+  return toSelection({ ...base, tools: [] }, NONE, NONE, withoutPlace(toolset), []);
 }
 
 /** Drops the storage location, so that equal toolsets make equal selections. */
-function withoutPlace({ name, description, tools, toolNotes }: Toolset): Toolset {
-  return { name, description, tools, toolNotes };
+function withoutPlace({ name, description, tools, toolNotes, standing }: Toolset): Toolset {
+  return { name, description, tools, toolNotes, ...(standing !== undefined && { standing }) };
+}
+
+/** The selection with its toolsets as they are now. Those that are gone are no longer enabled. */
+export function refitted(selection: Selection, now: (toolset: Toolset, isNamed: boolean) => Toolset): Selection {
+  const { toolset, enabled } = selection;
+  const equipped = toolset === null ? selection : equip(selection, now(toolset, false));
+  if (enabled.length === 0) return equipped;
+  const still = enabled.map((one) => now(one, false)).filter(({ standing }) => standing !== 'gone');
+  return withEnabled(equipped, still);
 }
 
 export interface SelectionChange {
@@ -69,8 +85,8 @@ export interface SelectionChange {
 }
 
 export function changeSelection(selection: Selection, change: SelectionChange): Selection {
-  const { base, tools, resources, toolset } = selection;
-  return toSelection(base, flip(tools, change.tools), flip(resources, change.resources), toolset);
+  const { base, tools, resources, toolset, enabled } = selection;
+  return toSelection(base, flip(tools, change.tools), flip(resources, change.resources), toolset, enabled);
 }
 
 function flip(before: Switches, change: Switches): Switches {
@@ -80,17 +96,24 @@ function flip(before: Switches, change: Switches): Switches {
   };
 }
 
-function toSelection(base: Base, tools: Switches, resources: Switches, toolset: Toolset | null): Selection {
+function toSelection(
+  base: Base,
+  tools: Switches,
+  resources: Switches,
+  toolset: Toolset | null,
+  enabled: readonly Toolset[],
+): Selection {
   const key = JSON.stringify([
     base.tools,
     base.resources,
     ...[tools.on, tools.off, resources.on, resources.off].map((set) => [...set].sort()),
     toolset,
+    enabled,
   ]);
-  return Object.freeze({ base, tools, resources, toolset, key });
+  return Object.freeze({ base, tools, resources, toolset, enabled, key });
 }
 
-export function isActive({ base, tools, resources, toolset }: Selection, entry: Entry): boolean {
+export function isActive({ base, tools, resources, toolset, enabled }: Selection, entry: Entry): boolean {
   const { kind, name } = entry;
   if (kind === 'prompt') return true;
   const switches = kind === 'tool' ? tools : resources;
@@ -98,7 +121,8 @@ export function isActive({ base, tools, resources, toolset }: Selection, entry: 
   if (switches.off.has(name)) return false;
   const patterns = kind === 'tool' ? base.tools : base.resources;
   if (patterns === null || patterns.some((one) => matchesPattern(one, name) || isOfCategory(one, entry))) return true;
-  return kind === 'tool' && toolset !== null && includesTool(toolset, entry);
+  if (kind !== 'tool') return false;
+  return (toolset !== null && includesTool(toolset, entry)) || enabled.some((one) => includesTool(one, entry));
 }
 
 export function activeEntries(selection: Selection, entries: Iterable<Entry>): Entry[] {
@@ -112,5 +136,5 @@ export function activeEntries(selection: Selection, entries: Iterable<Entry>): E
 export function basePatterns({ activeToolsets, controls }: Config): Base {
   if (activeToolsets !== null) return { tools: activeToolsets, resources: activeToolsets };
   const resources = controls.includes('activate') || controls.includes('auto') ? [] : null;
-  return { tools: controls.includes('equip') ? [] : resources, resources };
+  return { tools: controls.includes('equip') || controls.includes('toolsets') ? [] : resources, resources };
 }

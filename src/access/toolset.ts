@@ -27,6 +27,16 @@ export interface Toolset {
   readonly description: string;
   readonly tools: readonly ToolReference[];
   readonly toolNotes: readonly ToolNotes[];
+  /**
+   * Absent for a toolset that a user made. `implicit`: nobody had to make it. `gone`: somebody has it who got it before
+   * it was removed. It is empty until it is back.
+   */
+  readonly standing?: 'implicit' | 'gone';
+}
+
+/** Takes the place of a toolset that does not exist any more, or not yet. */
+export function goneToolset(name: string): Toolset {
+  return { name, description: '', tools: [], toolNotes: [], standing: 'gone' };
 }
 
 export function includesTool(toolset: Toolset, entry: Entry): boolean {

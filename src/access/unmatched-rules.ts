@@ -1,69 +1,198 @@
-/** Finds policy rules that match nothing. Nearly always a name is misspelled, and too much is denied or allowed. */
-import { matchesPattern } from '../base/pattern.ts';
+/**
+ * Finds names and patterns of a configuration that match nothing. Nearly always one is misspelled, and then too much is
+ * denied, allowed, shown or hidden.
+ */
+import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { didYouMean } from '../base/text.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { isCategory } from '../catalog/category.ts';
-import { type Entry, matchesServer } from '../catalog/entry.ts';
+import { canonicalName, type Entry, matchesServer } from '../catalog/entry.ts';
+import { KINDS, type Kind } from '../catalog/item.ts';
+import { matchesTemplate } from '../catalog/template.ts';
+import type { Config } from '../config/config.ts';
 import { MACROS } from '../config/macros.ts';
-import type { ByKind, PolicyConfig, ServerLists } from '../config/policy.ts';
+import type { ByKind, Condition, PolicyConfig, ServerLists } from '../config/policy.ts';
+import { patternHint, type ServerName } from './pattern-hint.ts';
+import { isMeant, type Toolset } from './toolset.ts';
 
-interface KnownServer {
-  readonly key: string;
-  readonly namespace: string;
-  /** Whether its offer is known. */
+/** A server that rules may be about. */
+export interface KnownServer extends ServerName {
+  /** Whether its offer is known. It is not if the server is down or disabled. */
   readonly present: boolean;
 }
 
-/** Returns one sentence for each. */
-export function unmatchedRules(policy: PolicyConfig, catalog: Catalog, servers: readonly KnownServer[]): string[] {
-  const found: string[] = [];
-  const isMacros = (pattern: string) => pattern === MACROS && macros.length > 0;
-  const macros = [...catalog.claims.tool.values()].filter((entry) => entry?.item.uses !== undefined);
-  const names = servers.map(({ key }) => key);
+/** A name or pattern that matches nothing. */
+export interface UnmatchedRule {
+  /** The part of the configuration, or the toolset. */
+  readonly about: string;
+  readonly message: string;
+}
+
+export type RuledConfig = Pick<Config, 'activeToolsets' | 'policy' | 'security' | 'servers' | 'folders'>;
+
+/** A toolset, and whether it is meant for other projects too. */
+export interface CheckedToolset extends Toolset {
+  readonly isForAll: boolean;
+}
+
+/** The groups of items as the configuration has them. */
+const GROUPS: Readonly<Record<keyof ByKind<unknown>, readonly Kind[]>> = {
+  tool: ['tool'],
+  resource: ['resource', 'template'],
+  prompt: ['prompt'],
+};
+type RuleGroup = keyof typeof GROUPS;
+const GROUP_NAMES = Object.keys(GROUPS) as RuleGroup[];
+
+export function unmatchedRules(
+  config: RuledConfig,
+  toolsets: readonly CheckedToolset[],
+  catalog: Catalog,
+  servers: readonly KnownServer[],
+): UnmatchedRule[] {
+  const found: UnmatchedRule[] = [];
+  const entries = KINDS.flatMap((kind) => [...catalog.claims[kind].values()]).filter((entry) => entry !== null);
+  const absent = servers.filter(({ present }) => !present);
+  const ofKinds = (kinds: readonly Kind[]) => entries.filter(({ kind }) => kinds.includes(kind));
+
+  const { activeToolsets, policy, security } = config;
+  checkNames('active_toolsets', 'active_toolsets', activeToolsets ?? [], {
+    all: ofKinds(['tool', 'resource', 'template']),
+    fits: (name, entry) => matchesPattern(name, entry.name),
+    write: ({ name }) => name,
+  });
+  for (const toolset of toolsets) checkToolset(toolset);
+  if (policy !== null) checkPolicy(policy);
+  for (const { condition } of security.confirm) checkCondition('security', condition);
+  for (const { place, tools } of security.grants) checkNames('security', place, tools, meant('tool'));
+  for (const { key, tools } of [...config.servers, ...config.folders.named])
+    checkOwn(
+      'limits',
+      `the limits in tools of server "${key}" are for`,
+      key,
+      tools.map(({ tool }) => tool),
+      ['tool'],
+    );
+  return found;
+
+  /** The items that rules of a group mean, by any of their names. */
+  function meant(group: RuleGroup): Names {
+    return { all: ofKinds(GROUPS[group]), fits: isMeantOrExpanded, write: canonicalName };
+  }
+
+  function checkNames(about: string, place: string, names: readonly string[], { all, fits, write }: Names): void {
+    for (const name of names) {
+      // A category may match tools that do not exist yet.
+      if (name === '*' || isCategory(name) || all.some((entry) => fits(name, entry))) continue;
+      if (absent.some((server) => mayBelong(name, server))) continue;
+      const hint = patternHint(name, servers, all.map(write), write === canonicalName ? '.' : '_');
+      found.push({ about, message: `${place} has "${name}", which matches nothing.${hint}` });
+    }
+  }
+
+  function checkToolset({ name, tools, isForAll }: CheckedToolset): void {
+    const names = tools.map(({ namespacedName }) => namespacedName);
+    // A toolset for all projects may well name servers that this one does not have.
+    const own = isForAll ? names.filter((one) => servers.some((server) => mayBelong(one, server))) : names;
+    checkNames(`toolset ${name}`, 'it', own, { all: ofKinds(['tool']), fits: isMeant, write: canonicalName });
+  }
+
+  function checkPolicy({ exposed, denied, agents, conditions, defaultLimits }: PolicyConfig): void {
+    checkAll('', (group) => `exposed_${group}s`, exposed);
+    checkAll('', (group) => `denied_${group}s`, denied);
+    for (const condition of conditions) checkCondition('policy', condition);
+    checkToolLimits('default_policy.tool_limits', defaultLimits.toolLimits);
+    for (const agent of agents) {
+      const prefix = `agent_policies.${agent.name}.`;
+      checkServers(`${prefix}allowed_servers`, agent.allowedServers ?? []);
+      checkServers(`${prefix}denied_servers`, agent.deniedServers);
+      checkAll(prefix, (group) => `${group}_overrides`, agent.overrides);
+      checkAll(prefix, (group) => `denied_${group}s`, agent.denied);
+      for (const condition of agent.conditions) checkCondition('policy', condition);
+      checkToolLimits(`${prefix}tool_limits`, agent.toolLimits);
+    }
+  }
+
+  function checkCondition(about: string, { place, about: names }: Condition): void {
+    for (const group of GROUP_NAMES) checkNames(about, place, names[group] ?? [], meant(group));
+  }
+
+  /** Limits of an agent name tools as `server.tool`, by the server's key or its namespace. */
+  function checkToolLimits(place: string, limits: Readonly<Record<string, unknown>> | null): void {
+    checkNames('limits', place, Object.keys(limits ?? {}), {
+      all: ofKinds(['tool']),
+      fits: (name, entry) =>
+        matchesPattern(name, canonicalName(entry)) || matchesPattern(name, `${entry.namespace}.${entry.item.name}`),
+      write: canonicalName,
+    });
+  }
+
+  function checkAll(prefix: string, keyOf: (group: RuleGroup) => string, lists: ByKind<ServerLists>): void {
+    for (const group of GROUP_NAMES) {
+      const key = prefix + keyOf(group);
+      checkServers(key, Object.keys(lists[group]));
+      for (const [server, names] of Object.entries(lists[group]))
+        checkOwn('policy', `${key}.${server} lists`, server, names, GROUPS[group]);
+    }
+  }
 
   function checkServers(key: string, patterns: readonly string[]): void {
+    const keys = servers.map((server) => server.key);
     for (const pattern of patterns) {
-      if (
-        pattern === 'toolgate' ||
-        isMacros(pattern) ||
-        servers.some((server) => matchesServer(pattern, server.key, server.namespace))
-      )
+      const isMacros = pattern === MACROS && entries.some(({ item }) => item.uses !== undefined);
+      if (pattern === 'toolgate' || isMacros || serversMeant(pattern).length > 0) continue;
+      const message = `${key} names the server "${pattern}", which does not exist.${didYouMean(pattern, keys)}`;
+      found.push({ about: 'policy', message });
+    }
+  }
+
+  /** Checks names as the server itself has them. */
+  function checkOwn(
+    about: string,
+    place: string,
+    server: string,
+    names: readonly string[],
+    kinds: readonly Kind[],
+  ): void {
+    const servers = serversMeant(server);
+    if (servers.length === 0 || servers.some(({ present }) => !present)) return;
+    const own = ofKinds(kinds).filter((entry) => matchesServer(server, entry.sourceKey, entry.namespace));
+    for (const name of names) {
+      if (isCategory(name) || own.some((entry) => matchesPattern(name, entry.item.name) || isExpanded(name, entry)))
         continue;
-      found.push(`${key} names the server "${pattern}", which does not exist.${didYouMean(pattern, names)}`);
+      const hint = didYouMean(
+        name,
+        own.map(({ item }) => item.name),
+      );
+      found.push({ about, message: `${place} "${name}", which the server does not offer.${hint}` });
     }
   }
 
-  function checkLists(key: string, lists: ServerLists, kinds: readonly (keyof Catalog['entries'])[]): void {
-    checkServers(key, Object.keys(lists));
-    for (const [server, patterns] of Object.entries(lists)) {
-      const meant = servers.filter((one) => matchesServer(server, one.key, one.namespace));
-      if (meant.length === 0 || meant.some(({ present }) => !present)) continue;
-      const own = kinds
-        .flatMap((kind) => [...catalog.entries[kind].values()])
-        .filter((entry: Entry) => matchesServer(server, entry.sourceKey, entry.namespace))
-        .map(({ item }) => item.name);
-      for (const pattern of patterns) {
-        // A category may match tools that do not exist yet.
-        if (isCategory(pattern) || own.some((name) => matchesPattern(pattern, name))) continue;
-        found.push(`${key}.${server} lists "${pattern}", which the server does not offer.${didYouMean(pattern, own)}`);
-      }
-    }
+  function serversMeant(pattern: string): KnownServer[] {
+    return servers.filter(({ key, namespace }) => matchesServer(pattern, key, namespace));
   }
+}
 
-  function checkAll(prefix: string, suffix: (kind: string) => string, lists: ByKind<ServerLists>): void {
-    checkLists(prefix + suffix('tool'), lists.tool, ['tool']);
-    checkLists(prefix + suffix('resource'), lists.resource, ['resource', 'template']);
-    checkLists(prefix + suffix('prompt'), lists.prompt, ['prompt']);
-  }
+interface Names {
+  readonly all: readonly Entry[];
+  fits(name: string, entry: Entry): boolean;
+  /** How such a rule names an item. */
+  write(entry: Entry): string;
+}
 
-  checkAll('', (kind) => `exposed_${kind}s`, policy.exposed);
-  checkAll('', (kind) => `denied_${kind}s`, policy.denied);
-  for (const { name, allowedServers, deniedServers, overrides, denied } of policy.agents) {
-    const prefix = `agent_policies.${name}.`;
-    checkServers(`${prefix}allowed_servers`, allowedServers ?? []);
-    checkServers(`${prefix}denied_servers`, deniedServers);
-    checkAll(prefix, (kind) => `${kind}_overrides`, overrides);
-    checkAll(prefix, (kind) => `denied_${kind}s`, denied);
-  }
-  return found;
+function isMeantOrExpanded(name: string, entry: Entry): boolean {
+  return isMeant(name, entry) || isExpanded(name, entry);
+}
+
+/** Whether a URI, or a pattern over URIs, means something behind a template. */
+function isExpanded(name: string, { kind, item }: Entry): boolean {
+  return kind === 'template' && matchesTemplate(item.name, name.replace(/[*?]/g, 'x'));
+}
+
+/** Whether a name or pattern may mean something of a server whose offer is not known. */
+function mayBelong(name: string, { key, namespace }: ServerName): boolean {
+  const literal = name.split(/[*?]/, 1)[0]!;
+  const flat = namespace.replace(/[^A-Za-z0-9_]/g, '_');
+  const starts = [`${key}.`, ...(namespace === '' ? [''] : [`${namespace}_`, `${namespace}.`, `${flat}_`])];
+  return starts.some((start) => literal.startsWith(start) || (isPattern(name) && start.startsWith(literal)));
 }

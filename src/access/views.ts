@@ -36,6 +36,8 @@ export interface Viewpoint {
 export interface ViewRequest extends Viewpoint {
   readonly permission: Permission | null;
   readonly selection: Selection;
+  /** Whether the request names the toolset. Then that toolset is all there is. */
+  readonly isFixed: boolean;
   /** Whether it has Toolgate's own tools. Inside a namespace or a task there are never any. */
   readonly controls: boolean;
   /** How `auto` shows the tools; null if the configuration does not say `auto`. */
@@ -61,12 +63,19 @@ export interface Views {
   knows(agent: string, namespace: string): boolean;
 }
 
-/** Inside a namespace or a task there is no selection to change. */
-const NO_CONTROLS: ViewControls = {
-  entries: () => [],
-  alias: () => undefined,
-  advice: () => 'It is not in the toolset that the URL names.',
-};
+/** With a fixed toolset, and inside a namespace or a task, there is no selection to change. */
+function noControls({ toolset }: Selection): ViewControls {
+  return { entries: () => [], alias: () => undefined, advice: () => toolsetAdvice(toolset) };
+}
+
+const FIXED_HINT =
+  ' This connection names its toolset, and has the tools of that one only. Connect to /mcp without a toolset to choose.';
+
+function toolsetAdvice(toolset: Selection['toolset']): string {
+  if (toolset === null) return '';
+  if (toolset.standing === 'gone') return `The toolset "${toolset.name}" of this connection does not exist any more.`;
+  return `It is not in the toolset "${toolset.name}" of this connection.`;
+}
 
 /** The most views kept. Clients can invent tasks, and each task creates views. */
 const MOST = 500;
@@ -83,10 +92,17 @@ export function createViews({ catalog, config, controls, permissionOf }: ViewCon
   }
 
   /** What is cut from the instructions can be read inside a namespace or a task too. */
-  function controlsFor({ controls: has, namespace, tasks, showing }: ViewRequest): ViewControls {
-    if (!has) return NO_CONTROLS;
+  function controlsFor(request: ViewRequest): ViewControls {
+    const { controls: has, namespace, tasks, showing, selection, isFixed } = request;
+    if (!has) return noControls(selection);
     const own = controls(showing);
-    return namespace === null && tasks.length === 0 ? own : { ...NO_CONTROLS, resources: own.resources };
+    if (namespace === null && tasks.length === 0 && !isFixed) return own;
+    const none = { ...noControls(selection), resources: own.resources };
+    if (!isFixed) return none;
+    const isOwn = (name: string) =>
+      own.alias(name) !== undefined ||
+      own.entries(catalog(), selection, request.client).some((one) => one.name === name);
+    return { ...none, hint: (_, name) => (isOwn(name) ? FIXED_HINT : '') };
   }
 
   function build(all: Catalog, request: ViewRequest): View {
@@ -111,7 +127,8 @@ export function createViews({ catalog, config, controls, permissionOf }: ViewCon
     sees(from, permission, { key, namespace }) {
       if (from.namespace !== null && from.namespace !== namespace) return false;
       if (permission === null && from.tasks.length === 0) return true;
-      return narrowed(catalogOf(from), permission, from.tasks).sources.has(key);
+      const { sources, away } = narrowed(catalogOf(from), permission, from.tasks);
+      return sources.has(key) || away.some((source) => source.key === key);
     },
     allowed: (permission) => narrowToPermission(catalog(), permission),
     knows(agent, namespace) {
@@ -128,9 +145,9 @@ function uriStyleFor({ uriStyle }: Config, { uris }: ClientTraits): UriStyle {
 }
 
 /** None of the parts contains a line break. */
-function keyOf({ permission, selection, namespace, tasks, controls, client, showing }: ViewRequest): string {
+function keyOf({ permission, selection, isFixed, namespace, tasks, controls, client, showing }: ViewRequest): string {
   const inside = namespace === null ? '' : `in ${namespace}`;
-  const key = `${controls}${showing ?? ''}\n${clientKey(client)}\n${inside}\n${permission?.key ?? ''}\n${selection.key}`;
+  const key = `${controls}${isFixed}${showing ?? ''}\n${clientKey(client)}\n${inside}\n${permission?.key ?? ''}\n${selection.key}`;
   return tasks.length === 0 ? key : `${tasks.map(taskKey).join(' ')}\n${key}`;
 }
 

@@ -24,6 +24,9 @@ const kinds = {
   arguments_invalid: { http: 422, rpc: -32602 },
   source_unavailable: { http: 503, rpc: -32000 },
   source_timeout: { http: 504, rpc: -32001 },
+  // Of folders of tools, in the words of their workers.
+  execution_timeout: { http: 504, rpc: -32001 },
+  dependency_error: { http: 503, rpc: -32000 },
   source_broken: { http: 502, rpc: -32000 },
   source_busy: { http: 503, rpc: -32000 },
   rate_limited: { http: 429, rpc: -32000 },
@@ -31,6 +34,7 @@ const kinds = {
   cancelled: { http: 499, rpc: -32000 },
   macro_failed: { http: 424, rpc: -32000 },
   audit_unavailable: { http: 503, rpc: -32000 },
+  storage_failed: { http: 500, rpc: -32603 },
   // Read by the client's author.
   parse: { http: 400, rpc: -32700 },
   request_invalid: { http: 400, rpc: -32600 },

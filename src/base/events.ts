@@ -100,10 +100,14 @@ export function redacted(value: unknown, redact: (text: string) => string): unkn
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, redacted(inner, redact)]));
 }
 
-function redactedError(error: Error, redact: (text: string) => string): Error {
-  const { message, stack = '' } = error;
-  if (redact(message) === message && redact(stack) === stack) return error;
-  const clean = new Error(redact(message));
+const MOST_CAUSES = 10;
+
+function redactedError(error: Error, redact: (text: string) => string, depth = 0): Error {
+  const { message, stack = '', cause } = error;
+  const isDeep = cause instanceof Error && depth < MOST_CAUSES;
+  const cleanCause = isDeep ? redactedError(cause, redact, depth + 1) : cause;
+  if (redact(message) === message && redact(stack) === stack && cleanCause === cause) return error;
+  const clean = new Error(redact(message), isDeep ? { cause: cleanCause } : {});
   clean.name = error.name;
   clean.stack = redact(stack);
   return clean;

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { tempFolder } from '../../test/support/temp.ts';
-import { createFile, replaceFile, replaceFileDurably } from './files.ts';
+import { createFile, replaceFile, replaceFileDurably, writeFailure } from './files.ts';
 
 describe.each([
   ['replaceFile', replaceFile],
@@ -38,5 +38,24 @@ describe('createFile', () => {
     mkdirSync(file);
     expect(await createFile(file, 'text')).toBe(false);
     await expect(createFile(join(file, '\0'), 'text')).rejects.toThrow();
+  });
+});
+
+describe('a file that cannot be written', () => {
+  it.each([
+    ['EACCES', 'permission denied (EACCES). Make its folder writable for this user.'],
+    ['EROFS', 'the file system is read-only (EROFS). Choose a folder that can be written.'],
+    ['ENOSPC', 'there is no space left on the disk (ENOSPC). Make room there.'],
+    ['EIO', 'EIO: i/o error. Check its folder.'],
+  ])('is told with its cause and what to do: %s', (code, text) => {
+    const cause = Object.assign(new Error(`${code}: i/o error`), { code });
+    const failure = writeFailure('/data/usage.json', cause);
+    expect(failure).toMatchObject({ code: 'storage_failed', cause });
+    expect(failure.message).toBe(`/data/usage.json cannot be written: ${text}`);
+  });
+
+  it('is told by those who write it', async () => {
+    const folder = tempFolder({ taken: 'a file' });
+    await expect(replaceFile(join(folder, 'taken/inside.json'), '')).rejects.toMatchObject({ code: 'storage_failed' });
   });
 });

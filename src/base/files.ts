@@ -1,6 +1,7 @@
 /** Files that are replaced as a whole: a reader sees the old text or the new one, never half of one. */
 import { link, mkdir, open, rename, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { GatewayError, messageOf } from './errors.ts';
 
 let serial = 0;
 
@@ -49,12 +50,33 @@ async function viaTemporary<T>(
   use: (temporary: string) => Promise<T>,
 ): Promise<T> {
   const temporary = `${file}.${process.pid}.${++serial}.tmp`;
-  await mkdir(dirname(file), { recursive: true });
   try {
+    await mkdir(dirname(file), { recursive: true });
     await writeFile(temporary, data, { mode: 0o600 });
     return await use(temporary);
   } catch (error) {
     await unlink(temporary).catch(() => {});
-    throw error;
+    throw writeFailure(file, error);
   }
+}
+
+/** What went wrong and what to do, by the code of the system. */
+const CAUSES: Readonly<Record<string, readonly [string, string]>> = {
+  EACCES: ['permission denied', 'Make its folder writable for this user.'],
+  EPERM: ['it is not permitted', 'Make its folder writable for this user.'],
+  EROFS: ['the file system is read-only', 'Choose a folder that can be written.'],
+  ENOSPC: ['there is no space left on the disk', 'Make room there.'],
+  EDQUOT: ['the disk quota is used up', 'Make room there.'],
+  ENOTDIR: ['a file is in the place of a folder', 'Move that file away.'],
+  EEXIST: ['a file is in the place of a folder', 'Move that file away.'],
+  EISDIR: ['a folder is in its place', 'Move that folder away.'],
+};
+
+/** A file that could not be written: which one, why, and what to do. */
+export function writeFailure(file: string, error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error;
+  const { code = '' } = error as NodeJS.ErrnoException;
+  const [why, remedy] = CAUSES[code] ?? [messageOf(error), 'Check its folder.'];
+  const text = `${file} cannot be written: ${why}${code in CAUSES ? ` (${code})` : ''}. ${remedy}`;
+  return new GatewayError('storage_failed', text, { cause: error });
 }

@@ -30,7 +30,8 @@ export function isSameValue(a: unknown, b: unknown): boolean {
   );
 }
 
-function isPlain(value: unknown): value is Record<string, unknown> {
+/** False for instances of classes. */
+export function isPlain(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;

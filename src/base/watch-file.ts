@@ -4,7 +4,7 @@
  * it fast; polling makes it reliable.
  */
 
-import { type FSWatcher, readFileSync, readlinkSync, statSync, watch } from 'node:fs';
+import { type FSWatcher, readdirSync, readFileSync, readlinkSync, statSync, watch } from 'node:fs';
 import { basename, join, parse, resolve, sep } from 'node:path';
 import { sha256 } from './hash.ts';
 
@@ -25,6 +25,32 @@ export interface FileWatcher {
  * process alive.
  */
 export function watchFile(file: string, changed: () => void, reportsMissing = false): FileWatcher {
+  return watchPath(file, changed, { reportsMissing, stampOf, contentOf, isInside: false });
+}
+
+/**
+ * Calls `changed` after files of a folder were written, added or removed. The folder may be missing, and may come later.
+ * It does not keep the process alive.
+ */
+export function watchFilesIn(folder: string, changed: () => void): FileWatcher {
+  return watchPath(folder, changed, {
+    reportsMissing: true,
+    stampOf: stampInside,
+    contentOf: stampInside,
+    isInside: true,
+  });
+}
+
+interface Watched {
+  readonly reportsMissing: boolean;
+  stampOf(path: string): string;
+  contentOf(path: string): string | null;
+  /** Whether every change inside of the path counts, which is a folder. */
+  readonly isInside: boolean;
+}
+
+function watchPath(file: string, changed: () => void, watched: Watched): FileWatcher {
+  const { reportsMissing, stampOf, contentOf, isInside } = watched;
   const path = resolve(file);
   let closed = false;
   let watchers: FSWatcher[] = [];
@@ -45,6 +71,8 @@ export function watchFile(file: string, changed: () => void, reportsMissing = fa
       });
       if (watcher !== null) watchers.push(watcher);
     }
+    const inside = isInside ? watchFolder(path, schedule) : null;
+    if (inside !== null) watchers.push(inside);
   };
   const check = () => {
     // The watchers start before the bytes are read, so that they notice a change in between.
@@ -138,6 +166,16 @@ function stampOf(path: string): string {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
     return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
+  } catch {
+    return MISSING;
+  }
+}
+
+/** The names and stamps of everything in a folder. */
+function stampInside(folder: string): string {
+  try {
+    const names = readdirSync(folder).sort();
+    return [stampOf(folder).split(' ')[1], ...names.map((name) => `${name} ${stampOf(join(folder, name))}`)].join('\n');
   } catch {
     return MISSING;
   }

@@ -20,7 +20,7 @@ import type { Source } from '../sources/source.ts';
 import type { Caller } from './caller.ts';
 import { ForwardingSink } from './forwarding-sink.ts';
 import type { CallAudit, CallCounter, CallCounters, CallTrace, RecordedCall } from './observers.ts';
-import { CANCELLED, ERROR, FAILED, OK, REFUSED, TIMEOUT, TOOL_ERROR } from './outcome.ts';
+import { CANCELLED, ERROR, FAILED, isTimeout, OK, REFUSED, TIMEOUT, TOOL_ERROR } from './outcome.ts';
 
 /**
  * One step of the pipeline. True: the call continues with the next step. False: the step has answered the call, or
@@ -210,7 +210,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
 
   #failureOf({ code }: GatewayError): number {
     if (!this.isCounted) return REFUSED;
-    return code === 'source_timeout' ? TIMEOUT : FAILED;
+    return isTimeout(code) ? TIMEOUT : FAILED;
   }
 
   // The answer comes back
@@ -260,6 +260,10 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     return this.by.agent;
   }
 
+  get sessionId(): string {
+    return this.by.sessionId;
+  }
+
   get client(): ClientChannel {
     return this.by.client;
   }
@@ -284,6 +288,10 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
   /** The trace it belongs to, if Toolgate set one. */
   get trace(): readonly string[] | null {
     return this.traceContext === null ? null : traceHeaders(this.traceContext);
+  }
+
+  recheck(): void {
+    this.context.recheck(this);
   }
 
   renew(definitions: readonly ItemDefinition[]): void {

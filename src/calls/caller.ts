@@ -2,6 +2,7 @@
  * A caller lists and calls: it is a client, or the program around the gateway, as the gateway knows it. It has an
  * identity, a scope, a selection and a view. `Callers` holds all that have joined.
  */
+import { randomUUID } from 'node:crypto';
 import { isHidden } from '../access/find.ts';
 import type { Permission } from '../access/permission.ts';
 import {
@@ -9,6 +10,7 @@ import {
   basePatterns,
   fixedSelection,
   rebase,
+  refitted,
   type Selection,
   startSelection,
 } from '../access/selection.ts';
@@ -131,6 +133,8 @@ export interface CallersOptions {
   permissionOf(agent: string): Permission | null;
   /** The selection of callers without one of their own. */
   defaultSelection(): Selection;
+  /** A toolset as it is now. `isNamed` says that the URL or a header of a request names it. */
+  toolsetNow(toolset: Toolset, isNamed: boolean): Toolset;
   readonly fleet: Pick<Fleet, 'freshen' | 'tell' | 'leave'>;
   /** The sources that only some callers see; null without a host. */
   readonly sets: CallerSources | null;
@@ -196,6 +200,11 @@ export class Callers {
     for (const caller of this.all) caller.rebase(base);
   }
 
+  /** Toolsets have changed. Every caller has them as they are now; `look` notifies those whose lists changed. */
+  refit(): void {
+    for (const caller of this.all) caller.refit();
+  }
+
   /** A resource of a server has changed. Notifies all subscribers, or only those of one client. */
   updated(sourceId: number, uri: string, client: ClientChannel | null): void {
     for (const [caller, usedUri] of this.options.subscriptions.subscribers(sourceId, uri))
@@ -226,10 +235,13 @@ export class Caller implements RecordedCaller {
   /** How `auto` shows it the tools; null without `auto`. */
   #showing: Showing | null = null;
   #isSettled = false;
+  #sessionId: string | null = null;
   /** Cleared at every change, so that a call only has to read this field. */
   current: View | null = null;
   /** When the time of day may next change what it is allowed to use. */
   freshUntil = Number.POSITIVE_INFINITY;
+  /** When it joined, in milliseconds since 1970. */
+  readonly joined = Date.now();
   /** How often it was notified of a changed list of tools. */
   changes = 0;
   /** The fingerprint of each list that the caller last saw or was notified of; null before the first time. */
@@ -246,12 +258,17 @@ export class Caller implements RecordedCaller {
     this.own = new SeenClient(options.traits ?? UNKNOWN_CLIENT);
     this.counter = counters.ofAgent(identity.agent);
     if (scope.selection === 'all' || this.#seesAll) this.selection = startSelection(null);
-    if (scope.toolset !== null)
-      this.selection = fixedSelection(this.#baseInside(basePatterns(config())), scope.toolset);
+    if (scope.toolset !== null) this.selection = this.#fixed(basePatterns(config()), scope.toolset);
   }
 
   get agent(): string {
     return this.options.identity.agent;
+  }
+
+  /** Names the session, or the agent without sessions, to tools. It is not the id that the client sends. */
+  get sessionId(): string {
+    this.#sessionId ??= randomUUID();
+    return this.#sessionId;
   }
 
   get principal(): string {
@@ -338,7 +355,8 @@ export class Caller implements RecordedCaller {
     const { sources, namespace, tasks, scope } = this;
     const showing = this.#showing;
     const selection = showing === 'all' && scope.toolset === null ? EVERYTHING : this.chosen;
-    return { sources, namespace, tasks, permission, selection, controls: scope.controls, client, showing };
+    const isFixed = scope.toolset !== null;
+    return { sources, namespace, tasks, permission, selection, isFixed, controls: scope.controls, client, showing };
   }
 
   /** The result of a list method, for clients of an era. From now on the caller counts as knowing that list. */
@@ -360,8 +378,8 @@ export class Caller implements RecordedCaller {
     const { fleet, sets } = this.callers.options;
     if (this.sources === null) fleet.freshen(kind);
     else sets!.freshen(this.sources, kind);
-    const list = listOf(kind);
-    this.known[list] = fingerprint(this.view(), list);
+    // What has changed since the last comparison is announced first: other clients of this caller may not list now.
+    this.#compare(listOf(kind));
   }
 
   /** The instructions for models: Toolgate's own, then those of the servers, as long as the client shows them. */
@@ -425,9 +443,23 @@ export class Caller implements RecordedCaller {
   rebase(base: Base): void {
     const { selection, toolset } = this.scope;
     this.#isSettled = false;
-    if (toolset !== null) this.selection = fixedSelection(this.#baseInside(base), toolset);
+    if (toolset !== null) this.selection = this.#fixed(base, toolset);
     else if (this.#seesAll) return;
     else if (selection === 'own' && this.selection !== null) this.selection = rebase(this.selection, base);
+  }
+
+  /** Takes the toolset that it has as it is now. */
+  refit(): void {
+    // Its view may describe toolsets.
+    this.current = null;
+    const toolset = this.selection?.toolset ?? null;
+    if (this.selection === null) return;
+    if (this.scope.toolset === null) this.selection = refitted(this.selection, this.callers.options.toolsetNow);
+    else if (toolset !== null) this.selection = this.#fixed(this.selection.base, toolset);
+  }
+
+  #fixed(base: Base, toolset: Toolset): Selection {
+    return fixedSelection(this.#baseInside(base), this.callers.options.toolsetNow(toolset, true));
   }
 
   /** Whether everything it sees is always switched on. */
@@ -447,13 +479,15 @@ export class Caller implements RecordedCaller {
     // Until all servers have been tried, lists are incomplete and keep growing. Only a caller that has already listed
     // needs to be notified.
     if (!this.callers.areListsComplete && LIST_KINDS.every((kind) => this.known[kind] === null)) return;
-    for (const kind of LIST_KINDS) {
-      const now = fingerprint(this.view(), kind);
-      const before = this.known[kind];
-      this.known[kind] = now;
-      if (before === null || before === now) continue;
-      if (kind === 'tools') this.changes++;
-      this.options.changed?.(kind);
-    }
+    for (const kind of LIST_KINDS) this.#compare(kind);
+  }
+
+  #compare(kind: ListKind): void {
+    const now = fingerprint(this.view(), kind);
+    const before = this.known[kind];
+    this.known[kind] = now;
+    if (before === null || before === now) return;
+    if (kind === 'tools') this.changes++;
+    this.options.changed?.(kind);
   }
 }

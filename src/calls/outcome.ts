@@ -1,4 +1,5 @@
 /** The outcomes and kinds of calls. */
+import type { ErrorCode } from '../base/errors.ts';
 
 /**
  * `tool_error`: the tool itself reported a failure. `error`: the server answered with a protocol error. `failed`: there
@@ -11,6 +12,11 @@ export type Outcome = (typeof OUTCOMES)[number];
 export const [OK, TOOL_ERROR, ERROR, FAILED, TIMEOUT, CANCELLED, CACHED] = [0, 1, 2, 3, 4, 5, 6] as const;
 /** The call reached no server. Such calls are counted separately, by their error code. */
 export const REFUSED = OUTCOMES.length;
+
+/** Whether an error with this code means that the server, or a tool of a folder, did not answer in time. */
+export function isTimeout(code: ErrorCode): boolean {
+  return code === 'source_timeout' || code === 'execution_timeout';
+}
 
 /** What a call is for. */
 export type CallKind = 'tool' | 'resource' | 'prompt' | 'completion';

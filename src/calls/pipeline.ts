@@ -5,7 +5,7 @@
  * middleware.
  */
 import { confirmationFor } from '../access/confirm.ts';
-import { permits, requireArguments } from '../access/permission.ts';
+import { type Permission, permits, requireArguments } from '../access/permission.ts';
 import { type ErrorCode, GatewayError, toGatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
@@ -43,6 +43,8 @@ export interface PipelineOptions {
   isStarting(): boolean;
   /** Whether a server that is still starting, and is listed before the owner of this entry, could claim its name. */
   mayBeClaimed(entry: Entry): boolean;
+  /** Resolves when these servers have been tried, and after a few seconds at most. */
+  started(keys: readonly string[]): Promise<void>;
 }
 
 export interface Pipeline {
@@ -57,7 +59,13 @@ export interface Pipeline {
 }
 
 /** Errors that may go away once all servers have started, or once an earlier call has been carried out. */
-const MAY_CHANGE: ReadonlySet<ErrorCode> = new Set(['item_unknown', 'resource_unknown', 'item_inactive']);
+const MAY_CHANGE: ReadonlySet<ErrorCode> = new Set([
+  'item_unknown',
+  'resource_unknown',
+  'item_inactive',
+  'source_unavailable',
+  'dependency_error',
+]);
 
 const UNRECORDED =
   'Calls are refused because the audit cannot be written: the configuration says audit.on_failure = "stop". Free some disk space, or make its folder writable.';
@@ -67,9 +75,11 @@ const NO_COMPLETION = toBytes({ completion: { values: [] } });
 
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { events, counters, audit, middleware, approvals, limiters, tasks } = options;
-  const { confirmations, find, runControl, isStarting, mayBeClaimed } = options;
+  const { confirmations, find, runControl, isStarting, mayBeClaimed, started } = options;
   /** Calls that arrived while servers were starting, in order. */
   const early = new Set<Call>();
+  /** Calls that have waited for servers that may have what they name. A call does that once. */
+  const waited = new WeakSet<Call>();
   let tracer: CallTracer | null = null;
   let compiled = compile(middleware.all, confirmations());
 
@@ -108,7 +118,9 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       findTarget(call);
       checkPermission(call);
     } catch (error) {
-      if (isStarting() && MAY_CHANGE.has(toGatewayError(error).code)) waitForServers(call);
+      const { code, details } = toGatewayError(error);
+      if (isStarting() && MAY_CHANGE.has(code)) waitForServers(call);
+      else if (Array.isArray(details.starting) && !waited.has(call)) waitForOwner(call, details.starting);
       else call.refuse(error);
       return;
     }
@@ -140,6 +152,22 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     };
   }
 
+  /** These servers are still starting, and one of them may have what the call names. It is looked up again when they are up. */
+  function waitForOwner(call: Call, keys: readonly string[]): void {
+    waited.add(call);
+    const waiting = {
+      quit() {
+        call.waiting = null;
+      },
+    };
+    call.waiting = waiting;
+    void started(keys).then(() => {
+      if (call.waiting !== waiting) return;
+      call.waiting = null;
+      resolve(call);
+    });
+  }
+
   function retry(): void {
     const calls = [...early];
     early.clear();
@@ -152,7 +180,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   /** Answers a read of a text that was cut off a result. Such texts are the gateway's own resources. */
   function answerSpilled(call: Call): boolean {
     const { message, by } = call;
-    const text = message.method === 'resources/read' ? limiters.spilled.read(by.principal, message) : null;
+    const text = message.method === 'resources/read' ? limiters.spilled.read(by, message) : null;
     if (text === null) return false;
     requireAudit();
     call.result(text, 'legacy');
@@ -166,13 +194,24 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       requireArguments(permission, call.entry, call.message);
   }
 
+  /** A URI of a template may be denied by its own name. */
+  function mayStill({ by, entry, name }: Call, permission: Permission | null): boolean {
+    const { catalog } = by.view();
+    if (entry.kind !== 'template' || name === entry.upstreamName) return permits(permission, entry);
+    const uri = JSON.parse(Buffer.from(name, 'latin1').toString()) as string;
+    const isThere = [...catalog.entries.template.values()].includes(entry);
+    return isThere && catalog.isClosed?.(entry, uri) !== true;
+  }
+
   /** Checks a call that has waited: its permission, and the source that answers it, may have changed meanwhile. */
   function recheck(call: Call): void {
     const { by, entry } = call;
-    call.source = find(entry.sourceId)?.source ?? call.source;
+    const target = find(entry.sourceId);
+    if (target === undefined) throw removed(entry);
+    call.source = target.source;
     const { permission } = by.view();
     if (permission === call.permission) return;
-    if (!permits(permission, entry))
+    if (!mayStill(call, permission))
       throw new GatewayError(
         'item_unknown',
         `The policy no longer allows "${entry.name}": it changed while the call waited.`,

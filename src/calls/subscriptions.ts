@@ -30,8 +30,10 @@ interface Wanted {
   isSuspended: boolean;
 }
 
+/** `most` is how many a caller may have. */
 export function createCallerSubscriptions<T extends { readonly client: ClientChannel }>(
   sourceOf: (id: number) => Source | undefined,
+  most: () => number,
 ): CallerSubscriptions<T> {
   const callers = new Map<T, Map<string, Wanted>>();
 
@@ -59,6 +61,11 @@ export function createCallerSubscriptions<T extends { readonly client: ClientCha
         known.count++;
         return;
       }
+      if (own.size >= most())
+        throw new GatewayError(
+          'too_large',
+          `The client is subscribed to ${own.size} resources; limits.subscriptions allows no more. Unsubscribe from some first.`,
+        );
       const source = sourceOf(entry.sourceId);
       if (source?.subscribes !== true)
         throw new GatewayError(

@@ -2,7 +2,7 @@
 import type { Entry, Owner } from './entry.ts';
 import { toEntry } from './entry.ts';
 import { CATALOG_URI, type Introduction, introductionOf } from './introduction.ts';
-import { type Item, KINDS, type Kind, type Offer } from './item.ts';
+import { EMPTY_OFFER, type Item, KINDS, type Kind, type Offer } from './item.ts';
 import { exposedName, JOINED, type Naming, nextName, prefixesOf } from './names.ts';
 
 /** A problem with a server that the operator should know about. */
@@ -28,10 +28,10 @@ export interface Catalog {
   readonly introductions: readonly Introduction[];
   readonly problems: readonly Problem[];
   /**
-   * The sources that are still starting: what they offer may be unknown, or change in a moment.
+   * The sources that are not up: what they offer may be unknown, or change in a moment.
    * @internal
    */
-  readonly starting: readonly StartingSource[];
+  readonly away: readonly AwaySource[];
   /**
    * Whether a template must not be used for a URI of its server, although it matches. Null if every URI may be read.
    * @internal
@@ -44,14 +44,24 @@ export interface Catalog {
   readonly nameOf: ((entry: Entry) => string | undefined) | null;
 }
 
-/** A source that is still starting. */
-export interface StartingSource extends Owner {
+/** Why a source is not up. */
+export interface Absence {
+  /** `installing` is a start that installs something first, which may take minutes. */
+  readonly state: 'starting' | 'installing' | 'down' | 'crash_loop' | 'locked' | 'broken';
+  /** May be empty while it starts. */
+  readonly reason: string;
   /** Since when, in milliseconds since 1970. */
   readonly since: number;
-  /** Whether its package is being installed, which may take minutes. */
-  readonly isInstalling: boolean;
-  /** Whether its items are listed already, as its last run offered them. */
+  /** Whether its dependencies could not be installed. */
+  readonly lacksDependencies?: boolean;
+}
+
+/** A source that is not up. */
+export interface AwaySource extends Owner, Absence {
+  /** Whether its items are listed all the same, as its last run offered them. */
   readonly isListed: boolean;
+  /** Whether its items are known. */
+  readonly isKnown: boolean;
   /** Each of its names begins with one of these. */
   readonly prefixes: readonly string[];
 }
@@ -64,12 +74,10 @@ export interface Contribution extends Owner {
   readonly offer: Offer;
   /** False while the source is unavailable: its names stay reserved, but nothing is listed under them. */
   readonly present: boolean;
-  /** Since when the source is starting, in milliseconds since 1970; null or absent if it is not. */
-  readonly startingSince?: number | null;
+  /** Why the source is not up; null or absent if it is. */
+  readonly absence?: Absence | null;
   /** What the source is for, as the configuration says; absent or empty if it does not. */
   readonly description?: string;
-  /** Whether its package is being installed before it can start. */
-  readonly isInstalling?: boolean;
 }
 
 /**
@@ -116,17 +124,17 @@ export function buildCatalog(
     sources: new Set(contributions.flatMap(({ key, namespace }) => [key, namespace]).filter((name) => name !== '')),
     introductions: contributions.map((one) => introductionOf(one, naming)),
     problems: Object.freeze(problems),
-    starting: Object.freeze(contributions.flatMap((one) => startingSource(one, naming))),
+    away: Object.freeze(contributions.flatMap((one) => awaySource(one, naming))),
     isClosed: null,
     nameOf: null,
   });
 }
 
-function startingSource(source: Contribution, naming: Naming): StartingSource[] {
-  const { id, key, namespace, present, startingSince, isInstalling = false } = source;
-  if (startingSince == null) return [];
+function awaySource(source: Contribution, naming: Naming): AwaySource[] {
+  const { id, key, namespace, offer, present, absence = null } = source;
+  if (absence === null) return [];
   const prefixes = prefixesOf(namespace, naming);
-  return [{ id, key, namespace, since: startingSince, isInstalling, isListed: present, prefixes }];
+  return [{ id, key, namespace, ...absence, isListed: present, isKnown: offer !== EMPTY_OFFER, prefixes }];
 }
 
 /** Whether an item whose name is taken gets another name. Otherwise it is dropped. */

@@ -81,6 +81,21 @@ describe('readItems', () => {
     expect(problems).toEqual(['tools/list: entry 1 was left out: it has a control character in a string']);
   });
 
+  it('leaves out a name with half of a character, and a template with too many expressions', () => {
+    const { items, problems } = tools(`{"name":"a",${schema}}`, `{"name":"b\\ud800",${schema}}`);
+    expect(items.map(({ name }) => name)).toEqual(['a']);
+    expect(problems).toEqual([
+      'tools/list: entry 2 was left out: its name contains half of a character (a lone surrogate)',
+    ]);
+    const template = (count: number) =>
+      read(
+        'template',
+        JSON.stringify({ resourceTemplates: [{ name: 't', uriTemplate: `x://${'{a}'.repeat(count)}` }] }),
+      );
+    expect(template(16).items).toHaveLength(1);
+    expect(template(17).problems[0]).toContain('more than 16 expressions');
+  });
+
   it('reads the description that clients will read, and none if it is not a string', () => {
     const described = (text: string) => tools(`{"name":"a",${schema}${text}}`).items[0]!.description;
     expect(described('')).toBe('');

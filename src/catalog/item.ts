@@ -2,8 +2,19 @@
 import { createHash } from 'node:crypto';
 import { memo } from '../base/memo.ts';
 import { allowsNonObjects, type EraTraits, NO_TRAITS, runsAsTask, withoutTaskSupport } from '../protocol/definition.ts';
-import { decodeString, findMember, type JsonMember, readElements, readMembers, type Span } from '../protocol/json.ts';
+import {
+  decodeString,
+  findMember,
+  JsonError,
+  type JsonMember,
+  readElements,
+  readLongElements,
+  readLongMembers,
+  readMembers,
+  type Span,
+} from '../protocol/json.ts';
 import { findMirrored, MARK, type MirroredArgument } from '../protocol/param-headers.ts';
+import { countExpressions, MOST_EXPRESSIONS } from './template.ts';
 
 /** What an item is. */
 export type Kind = 'tool' | 'resource' | 'template' | 'prompt';
@@ -83,8 +94,7 @@ export const kindWords: Readonly<Record<Kind, KindWords>> = {
 /** The definitions on one page of a list result. `runsTasks`: the server runs MCP tasks. */
 export function readItems(kind: Kind, result: Buffer, runsTasks = true): Listing {
   const words = kindWords[kind];
-  const list = findMember(result, words.list);
-  const elements = list === null ? null : readElements(result, list.start, list.end);
+  const elements = elementsOf(result, words.list);
   if (elements === null) return { items: [], problems: [`${words.method} answered without a list "${words.list}"`] };
   const items: Item[] = [];
   const problems: string[] = [];
@@ -96,6 +106,20 @@ export function readItems(kind: Kind, result: Buffer, runsTasks = true): Listing
   });
   return { items, problems };
 }
+
+/** If one definition is not JSON, the others are still read. */
+function elementsOf(result: Buffer, key: string): readonly Span[] | null {
+  try {
+    const list = findMember(result, key);
+    return list === null ? null : readElements(result, list.start, list.end);
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    const list = readLongMembers(result).find((member) => member.key === key);
+    return list === undefined || !isAt(result, list.start, '[') ? null : readLongElements(result, list.start, list.end);
+  }
+}
+
+const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** The item, or why it cannot be one. */
 function readItem(kind: Kind, bytes: Buffer): Item | string {
@@ -109,6 +133,10 @@ function readItem(kind: Kind, bytes: Buffer): Item | string {
   if (also !== undefined && !members.some(({ key, start }) => key === also.key && isAt(bytes, start, also.start))) {
     return `${JSON.stringify(text)} has no "${also.key}" that is ${also.start === '{' ? 'an object' : 'a string'}`;
   }
+  // Others build names, addresses and documents from it, and one bad name would break those for all.
+  if (LONE_SURROGATE.test(text)) return 'its name contains half of a character (a lone surrogate)';
+  if (kind === 'template' && countExpressions(text) > MOST_EXPRESSIONS)
+    return `${JSON.stringify(text.slice(0, 100))} has more than ${MOST_EXPRESSIONS} expressions`;
   const description = members.findLast((member) => member.key === 'description');
   return Object.freeze({
     kind,
@@ -126,10 +154,7 @@ function readItem(kind: Kind, bytes: Buffer): Item | string {
   });
 }
 
-/**
- * Our scanner accepts some very long strings that JSON.parse rejects. One such definition would make clients refuse the
- * whole list.
- */
+/** One definition with a control character in a string would make clients refuse the whole list. */
 function isReadable(bytes: Buffer): boolean {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
   if (!/[\0-\x1f]/.test(bytes.toString('latin1'))) return true;

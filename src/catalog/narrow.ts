@@ -1,7 +1,7 @@
 /** A smaller catalog made from another. What was left out is as if it did not exist, for listing and for calling. */
 import { BoundedMap } from '../base/bounded-map.ts';
 import { getOrMake, memo } from '../base/memo.ts';
-import type { Catalog, StartingSource } from './catalog.ts';
+import type { AwaySource, Catalog } from './catalog.ts';
 import type { Entry } from './entry.ts';
 import type { Introduction } from './introduction.ts';
 import { KINDS, type Kind } from './item.ts';
@@ -18,14 +18,14 @@ export interface Narrowing {
   introduces?(introduction: Introduction): boolean;
   /** See `Catalog.isClosed`. Default: that of the given catalog. */
   readonly isClosed?: Catalog['isClosed'];
-  /** Which of the sources that are still starting may be known. Default: those with an item that is kept. */
-  starting?(all: readonly StartingSource[], hasItems: (source: StartingSource) => boolean): readonly StartingSource[];
+  /** Which of the sources that are not up may be known. Default: those with an item that is kept. */
+  away?(all: readonly AwaySource[], hasItems: (source: AwaySource) => boolean): readonly AwaySource[];
 }
 
 /** Entries themselves stay the same, so policies, limits, metrics and the audit do not notice. */
 export function narrow(catalog: Catalog, narrowing: Narrowing): Catalog {
   const { keep, rename, isClosed = catalog.isClosed } = narrowing;
-  const { starting = (all, hasItems) => all.filter(hasItems) } = narrowing;
+  const { away = (all, hasItems) => all.filter(hasItems) } = narrowing;
   const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
   const claims = {} as Record<Kind, ReadonlyMap<string, Entry | null>>;
   const sources = new Set<string>();
@@ -58,7 +58,7 @@ export function narrow(catalog: Catalog, narrowing: Narrowing): Catalog {
     entries: Object.freeze(entries),
     claims: Object.freeze(claims),
     sources,
-    starting: starting(catalog.starting, ({ key }) => sources.has(key)),
+    away: away(catalog.away, ({ key }) => keys.has(key)),
     // Renamed entries have no prefix.
     introductions: rename === undefined ? introductions : introductions.map((one) => ({ ...one, prefix: '' })),
     isClosed,
@@ -96,13 +96,14 @@ export function narrowToNamespace(catalog: Catalog, namespace: string, naming: N
         return isTaken(bare) ? entry.name : bare;
       },
       // Names have no prefix in there, so every name may turn out to be theirs.
-      starting: (all) =>
+      away: (all) =>
         all.filter((source) => source.namespace === namespace).map((source) => ({ ...source, prefixes: [''] })),
     }),
   );
 }
 
 /** Whether the namespace contains anything, even if its servers are unavailable. */
-export function hasNamespace({ claims }: Catalog, namespace: string): boolean {
+export function hasNamespace({ claims, away }: Catalog, namespace: string): boolean {
+  if (away.some((source) => source.namespace === namespace)) return true;
   return KINDS.some((kind) => [...claims[kind].values()].some((entry) => entry?.namespace === namespace));
 }

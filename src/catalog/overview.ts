@@ -65,6 +65,15 @@ function commonPattern({ entries, nameOf }: Catalog, tools: readonly Entry[]): s
   return all.length === names.length ? `${start}*` : null;
 }
 
+/** What one server is for, in one line. `tools` are those of its tools that count. */
+export function serverPurpose({ introductions }: Catalog, key: string, tools: readonly Entry[]): string {
+  return purposeOf(
+    introductions.filter((one) => one.key === key),
+    tools,
+    [key],
+  );
+}
+
 /**
  * What a server is for, in one line: what the configuration says, else the server itself, else what its tools are
  * about.

@@ -1,30 +1,49 @@
 /**
  * Whether a URI can come from a URI template (RFC 6570). It only matches and extracts nothing, because the server gets
- * the URI as it is. All possibilities are followed at once, so the cost is at most the product of the two lengths.
+ * the URI as it is. All possibilities are followed at once, so the cost is at most the number of parts times the length
+ * of the URI.
  */
 
 type TemplatePart = { readonly literal: string } | { readonly slash: boolean; readonly optional: boolean };
 
+/** Templates have at most this many expressions, and URIs that are compared with them at most this many characters. */
+export const MOST_EXPRESSIONS = 16;
+export const LONGEST_URI = 8_192;
+
 export function matchesTemplate(template: string, uri: string): boolean {
   const parts = parseTemplate(template);
-  // The positions in the URI that can be reached after the parts so far.
-  let positions = new Set([0]);
+  const [first] = parts;
+  if (first !== undefined && 'literal' in first && !uri.startsWith(first.literal)) return false;
+  // Marks the positions in the URI that can be reached after the parts so far.
+  let reached = new Uint8Array(uri.length + 1);
+  let next = new Uint8Array(uri.length + 1);
+  reached[0] = 1;
   for (const part of parts) {
-    const next = new Set<number>();
-    for (const position of positions) {
-      if ('literal' in part) {
-        if (uri.startsWith(part.literal, position)) next.add(position + part.literal.length);
-        continue;
-      }
-      if (part.optional) next.add(position);
-      for (let i = position; i < uri.length && (part.slash || uri[i] !== '/'); i++) {
-        if (next.has(i + 1)) break;
-        next.add(i + 1);
-      }
-    }
-    positions = next;
+    next.fill(0);
+    if ('literal' in part) markLiteral(part.literal, uri, reached, next);
+    else markExpression(part.slash, part.optional, uri, reached, next);
+    [reached, next] = [next, reached];
   }
-  return positions.has(uri.length);
+  return reached[uri.length] === 1;
+}
+
+function markLiteral(literal: string, uri: string, reached: Uint8Array, next: Uint8Array): void {
+  for (let at = uri.indexOf(literal); at >= 0; at = uri.indexOf(literal, at + 1))
+    if (reached[at] === 1) next[at + literal.length] = 1;
+}
+
+function markExpression(slash: boolean, optional: boolean, uri: string, reached: Uint8Array, next: Uint8Array): void {
+  // Whether an expression that began earlier can end here.
+  let isOpen = false;
+  for (let at = 0; at <= uri.length; at++) {
+    if (isOpen || (optional && reached[at] === 1)) next[at] = 1;
+    isOpen = (isOpen || reached[at] === 1) && (slash || uri[at] !== '/');
+  }
+}
+
+/** How many expressions a template has. */
+export function countExpressions(template: string): number {
+  return parseTemplate(template).filter((part) => !('literal' in part)).length;
 }
 
 function parseTemplate(template: string): TemplatePart[] {

@@ -1,15 +1,25 @@
 /** `toolgate call`: calls one tool and prints its result. */
 import { findTool } from '../access/find.ts';
+import type { View } from '../access/view.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { LocalDoor } from '../calls/local.ts';
 import { RelayedError } from '../calls/relayed-error.ts';
-import type { Entry } from '../catalog/entry.ts';
-import { openLocalDoor } from '../doors/local.ts';
+import { mayBeNamed } from '../catalog/names.ts';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import type { ServerConfig } from '../config/servers.ts';
+import { ACTIVATE } from '../controls/activate.ts';
+import { EQUIP, EQUIP_ALIASES, EQUIP_NAMES } from '../controls/equip-tools.ts';
+import { TOOLS_PATH } from '../doors/http/admin/tools.ts';
+import { openCallDoor, openLocalDoor } from '../doors/local.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import { findMember } from '../protocol/json.ts';
+import { openOfferStore } from '../store/offers.ts';
 import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
-import { withGateway } from './session.ts';
-import { paint, plain, print } from './terminal.ts';
+import { askRunning, type RunningGateway } from './running.ts';
+import { loadOptions, withGateway } from './session.ts';
+import { paint, plain, print, warn } from './terminal.ts';
 
 export async function call(args: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const [name, ...rest] = args;
@@ -18,23 +28,98 @@ export async function call(args: readonly string[], options: Options, io: Comman
       'usage',
       'Which tool? toolgate call NAME [key=value … | JSON]; toolgate list shows the names.',
     );
-  const work = async (gateway: Gateway) => {
-    const door = openLocalDoor(gateway, 'all', options.agent ?? null);
-    const callArguments = readArguments(rest, schemaOf(findTool(door.caller.view(), name)));
-    const answer = await callTool(door, name, callArguments, options['dry-run'] === true, io);
+  const finish = (answer: ToolAnswer) => {
     printAnswer(answer, options.json === true, io);
     return answer.failed ? 1 : 0;
   };
-  return withGateway(options, io, work, { isEnough: ({ catalog }) => catalog.entries.tool.has(name) });
+  const config = await loadConfig(loadOptions(options, io));
+  const isDry = options['dry-run'] === true;
+  const answered = await askRunning(config, io, (running) => callRunning(running, name, rest, isDry, options.agent));
+  if (answered !== null) return finish(answered);
+
+  const work = async (gateway: Gateway) => {
+    const door = openCallDoor(gateway, name, options.agent ?? null);
+    const callArguments = readArguments(rest, schemaOf(findTool(door.caller.view(), name).item.bytes));
+    return finish(await callTool(door, name, callArguments, isDry, io));
+  };
+  // Toolgate's own tools are about all servers.
+  const lasting = LASTING[name];
+  if (lasting !== undefined && config.controls.length > 0) {
+    const code = await withGateway(options, io, work);
+    if (code === 0 && lasting !== '') warn(`No gateway runs with this configuration. ${lasting}`, io);
+    return code;
+  }
+  const isEnough = ({ catalog }: Gateway) => catalog.entries.tool.has(name);
+  let isFound = true;
+  const workIfFound = async (gateway: Gateway) => {
+    isFound = isKnown(openLocalDoor(gateway, 'all').caller.view(), name);
+    return isFound ? work(gateway) : 0;
+  };
+  const code = await withGateway(options, io, workIfFound, { isEnough, adjust: onlyFor(name, config) });
+  // Every server is asked before a name counts as unknown.
+  return isFound ? code : withGateway(options, io, work, { isEnough });
 }
 
-interface ToolAnswer {
+const NEXT_START = 'What is equipped now is equipped from the next start on.';
+
+/** Toolgate's own tools, and how long what they switch lasts if this command is all that runs. Empty: they switch nothing. */
+const LASTING: Readonly<Record<string, string>> = {
+  ...Object.fromEntries([...EQUIP_NAMES, ...Object.keys(EQUIP_ALIASES)].map((tool) => [tool, ''])),
+  [EQUIP]: NEXT_START,
+  'unequip-toolset': NEXT_START,
+  [ACTIVATE]: 'What was switched lasts no longer than this command. To keep it, change active_toolsets.',
+};
+
+/** Whether the name is in the view, or is that of a server that is not up. */
+function isKnown(view: View, name: string): boolean {
+  try {
+    findTool(view, name);
+    return true;
+  } catch (error) {
+    // The reason is told as it is.
+    return error instanceof GatewayError && error.code === 'source_unavailable';
+  }
+}
+
+/**
+ * Starts only what a call needs: a server whose tools are known from its last run sleeps until it is called, and one that
+ * cannot have this name is left out.
+ */
+function onlyFor(name: string, config: Config): (server: ServerConfig) => ServerConfig | null {
+  const offers = openOfferStore(config.dataDir);
+  return (server) => {
+    const { launchHash, namespace, key } = server;
+    if ((offers.read(launchHash)?.offer.items.length ?? 0) > 0) return { ...server, start: 'lazy' };
+    const isMeant = mayBeNamed(name, namespace, config) || [':', '.'].some((mark) => name.startsWith(key + mark));
+    return isMeant ? server : null;
+  };
+}
+
+/** Calls the tool in a gateway that runs. */
+async function callRunning(
+  { ask }: RunningGateway,
+  name: string,
+  words: readonly string[],
+  isDry: boolean,
+  agent: string | undefined,
+): Promise<ToolAnswer> {
+  const path = `${TOOLS_PATH}/${encodeURIComponent(name)}`;
+  const as = agent === undefined ? {} : { agent };
+  const given = readArguments(words, schemaOf(await ask(path, as)));
+  const answer = await ask(path, { ...as, body: { arguments: given, ...(isDry && { dry_run: true }) } });
+  const error = findMember(answer, 'error');
+  if (error !== null) return { bytes: answer, failed: true };
+  const { start, end } = findMember(answer, 'result')!;
+  return toAnswer(answer.subarray(start, end));
+}
+
+export interface ToolAnswer {
   /** The result as JSON, or `{"error": …}`. */
   readonly bytes: Buffer;
   readonly failed: boolean;
 }
 
-async function callTool(
+export async function callTool(
   door: LocalDoor,
   name: string,
   args: unknown,
@@ -48,7 +133,7 @@ async function callTool(
         if (io.stderr.isTTY) io.stderr.write(`${paint('dim', JSON.stringify(params), io, 'stderr')}\n`);
       },
     });
-    return { bytes, failed: (JSON.parse(bytes.toString()) as { isError?: unknown }).isError === true };
+    return toAnswer(bytes);
   } catch (error) {
     if (error instanceof RelayedError)
       return { bytes: Buffer.from(JSON.stringify({ error: error.error })), failed: true };
@@ -56,7 +141,11 @@ async function callTool(
   }
 }
 
-function printAnswer({ bytes, failed }: ToolAnswer, json: boolean, io: CommandIo): void {
+function toAnswer(bytes: Buffer): ToolAnswer {
+  return { bytes, failed: (JSON.parse(bytes.toString()) as { isError?: unknown }).isError === true };
+}
+
+export function printAnswer({ bytes, failed }: ToolAnswer, json: boolean, io: CommandIo): void {
   if (json) {
     print(bytes.toString(), io);
     return;
@@ -74,12 +163,13 @@ function printAnswer({ bytes, failed }: ToolAnswer, json: boolean, io: CommandIo
 
 type Properties = Readonly<Record<string, { readonly type?: unknown }>>;
 
-function schemaOf({ item }: Entry): Properties {
-  const { inputSchema } = JSON.parse(item.bytes.toString()) as { inputSchema?: { properties?: Properties } };
+/** The properties in the definition of a tool. */
+export function schemaOf(definition: Buffer): Properties {
+  const { inputSchema } = JSON.parse(definition.toString()) as { inputSchema?: { properties?: Properties } };
   return inputSchema?.properties ?? {};
 }
 
-function readArguments(words: readonly string[], properties: Properties): Record<string, unknown> {
+export function readArguments(words: readonly string[], properties: Properties): Record<string, unknown> {
   const [first] = words;
   if (first?.trimStart().startsWith('{')) {
     if (words.length > 1) throw new GatewayError('usage', 'Give either one JSON object or key=value pairs, not both.');

@@ -1,7 +1,7 @@
 /** The commands: what `--help` says about them (`help.ts` prints it), the options they take, and the code that runs them. */
 import { parseArgs } from 'node:util';
 import { GatewayError } from '../base/errors.ts';
-import { didYouMean } from '../base/text.ts';
+import { didYouMean, quotedList } from '../base/text.ts';
 import { type OptionName, type Options, optionSpec, type RunCommand } from './options.ts';
 import { print } from './terminal.ts';
 
@@ -11,6 +11,8 @@ export interface Command {
   /** Paragraphs. */
   readonly details?: readonly string[];
   readonly examples?: readonly string[];
+  /** The most words that may follow; any number if absent. */
+  readonly words?: number;
   readonly options: readonly OptionName[];
   /** Texts for options that mean something else here. */
   readonly texts?: Partial<Readonly<Record<OptionName, string>>>;
@@ -23,6 +25,7 @@ export const commands = {
     usage: 'toolgate [stdio]',
     summary: 'serve MCP on standard input and output, with the configuration found in this folder; the default',
     examples: ['toolgate --config ~/tools.toml', 'claude mcp add toolgate -- toolgate --config ~/tools.toml'],
+    words: 0,
     options: ['agent', 'task', 'equip-toolset', 'config', 'log-level'],
     load: async () => (await import('./serve.ts')).stdio,
   },
@@ -35,6 +38,7 @@ export const commands = {
       'OTEL_EXPORTER_OTLP_ENDPOINT sends traces and metrics to a collector, if OpenTelemetry is installed.',
     ],
     examples: ['toolgate serve --port 9000', 'BEARER_TOKEN=$(openssl rand -hex 32) toolgate serve --host 0.0.0.0'],
+    words: 0,
     options: ['host', 'port', 'task', 'equip-toolset', 'config', 'log-level'],
     load: async () => (await import('./serve.ts')).serve,
   },
@@ -46,6 +50,7 @@ export const commands = {
       'It survives restarts of the gateway: requests wait, and the client is told to reload its lists.',
     ],
     examples: ['TOOLGATE_TOKEN=… toolgate connect https://tools.example.com/mcp'],
+    words: 1,
     options: ['header', 'timeout'],
     load: async () => (await import('./connect.ts')).connect,
   },
@@ -53,24 +58,41 @@ export const commands = {
     usage: 'toolgate wait URL',
     summary: 'wait until a gateway is ready; exit 0 when it is, 1 when it takes too long',
     examples: ['toolgate wait http://gateway:8808 --timeout 2m'],
+    words: 1,
     options: ['timeout'],
     load: async () => (await import('./connect.ts')).wait,
+  },
+  status: {
+    usage: 'toolgate status',
+    summary: 'show the gateway that runs with this configuration: servers, clients, what is equipped, tokens',
+    details: [
+      'Finds every toolgate serve and toolgate stdio of this configuration, or asks the one at --url. Starts nothing.',
+      'Exit 0 if one runs, 1 if none does. Needs the operator key, as toolgate approvals does.',
+    ],
+    examples: ['toolgate status --watch'],
+    words: 0,
+    options: ['watch', 'json', 'url', 'config'],
+    texts: { url: 'ask the gateway at this address instead' },
+    load: async () => (await import('./status.ts')).status,
   },
   list: {
     usage: 'toolgate list [servers|tools|resources|prompts|toolsets|namespaces|agents]',
     summary: 'list what the configured servers offer; * marks what is active',
     details: [
+      'list servers shows those of the gateway that runs with this configuration, if one does.',
       '--stats asks a running toolgate serve (with BEARER_TOKEN if it is set) for calls, errors and durations, also by agent.',
     ],
     examples: ['toolgate list', 'toolgate list servers --json'],
+    words: 1,
     options: ['agent', 'json', 'stats', 'url', 'config', 'log-level'],
     load: async () => (await import('./list.ts')).list,
   },
   toolsets: {
-    usage: 'toolgate toolsets [list|show|create|edit|delete|equip|unequip|import] [NAME] [TOOL …]',
+    usage: 'toolgate toolsets [list|show|create|edit|rename|delete|equip|unequip|import] [NAME] [TOOL …]',
     summary: 'manage named sets of tools, and choose the one that is equipped at the start',
     details: [
-      'Name tools as server.tool, by their exposed names, or by patterns such as "git.*". toolgate toolset is the same.',
+      'Name tools as server.tool, by their exposed names, or by patterns such as "git.*", which mean later tools too. toolgate toolset is the same.',
+      'equip and unequip also change gateways that run with this configuration, for clients that have not chosen themselves.',
       'import reads the toolsets saved by hypertool-mcp, from the file you name or from its usual location.',
     ],
     examples: ['toolgate toolsets create review git.git_diff "files.read_*"', 'toolgate toolsets equip review'],
@@ -88,6 +110,18 @@ export const commands = {
     examples: ['toolgate namespaces create weather --language python'],
     options: ['language', 'description', 'yes', 'json', 'config'],
     load: async () => (await import('./namespaces.ts')).namespaces,
+  },
+  dev: {
+    usage: 'toolgate dev FOLDER',
+    summary: 'serve one folder of tools while you write them: output, errors, calls and edits in one terminal',
+    details: [
+      'FOLDER is a path, or the name of a namespace. Only this folder is served, without policies and limits.',
+      'Type NAME key=value … to call a tool. Edits are taken up at once. Ctrl-C ends everything.',
+    ],
+    examples: ['toolgate dev ./my-tools', 'toolgate dev weather --port 9000'],
+    options: ['host', 'port', 'config'],
+    texts: { port: 'the port to listen on (default 8810, or a free one)' },
+    load: async () => (await import('./dev.ts')).dev,
   },
   agents: {
     usage: 'toolgate agents [list|add|rotate|revoke] [NAME]',
@@ -151,6 +185,7 @@ export const commands = {
     summary: 'explain rule by rule why an agent may use something or not; exit 0 allowed, 1 denied',
     details: ['NAME is a tool, resource, template or prompt, by any of its names.'],
     examples: ['toolgate explain files_write_file --agent ci'],
+    words: 1,
     options: ['agent', 'json', 'config', 'log-level'],
     load: async () => (await import('./explain.ts')).explain,
   },
@@ -162,6 +197,7 @@ export const commands = {
       '--json prints the plan itself: the tools, and the reasons for each.',
     ],
     examples: ['toolgate plan --service shop --type api --description "Add an endpoint"'],
+    words: 0,
     options: [
       'service',
       'type',
@@ -190,6 +226,7 @@ export const commands = {
       'tail shows the last lines, query the ones that match, usage adds them up by agent and tool, verify finds altered lines.',
     ],
     examples: ['toolgate audit tail --follow', 'toolgate audit query --agent ci --since 24h'],
+    words: 1,
     options: ['agent', 'server', 'tool', 'status', 'kind', 'since', 'until', 'limit', 'follow', 'json', 'config'],
     texts: { agent: 'only calls by this agent' },
     load: async () => (await import('./audit.ts')).audit,
@@ -198,12 +235,14 @@ export const commands = {
     usage: 'toolgate doctor',
     summary: 'check the configuration and every server; exit 0 healthy, 1 warnings, 2 broken',
     examples: ['toolgate doctor --config ~/tools.toml'],
+    words: 0,
     options: ['json', 'config', 'log-level'],
     load: async () => (await import('./doctor.ts')).doctor,
   },
   schema: {
     usage: 'toolgate schema',
     summary: 'print the JSON Schema of the configuration',
+    words: 0,
     options: [],
     load: async () => {
       const { configJsonSchema } = await import('../config/schema.ts');
@@ -251,10 +290,23 @@ export function parseCommandLine(argv: readonly string[]): Invocation {
       options: config,
       allowPositionals: true,
     });
+    requireFewWords(command, positionals, values as Options);
     return { command, args: positionals, options: values as Options };
   } catch (error) {
+    if (error instanceof GatewayError) throw error;
     throw new GatewayError('usage', optionError(error, command, allowed));
   }
+}
+
+/** A word that nothing reads is a mistake, such as `toolgate list servers tools`. */
+function requireFewWords(command: CommandName, words: readonly string[], { help, version }: Options): void {
+  const { words: most = Number.POSITIVE_INFINITY }: Command = commands[command];
+  const extra = words.slice(most);
+  if (extra.length === 0 || help === true || version === true) return;
+  throw new GatewayError(
+    'usage',
+    `toolgate ${command} does not take ${quotedList(extra, 'and')}. See toolgate ${command} --help.`,
+  );
 }
 
 function optionError(error: unknown, command: CommandName, allowed: readonly string[]): string {

@@ -1,4 +1,5 @@
 /** `toolgate doctor`: checks the configuration and every server, and says what to do about each problem. */
+import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { unmatchedRules } from '../access/unmatched-rules.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -6,18 +7,24 @@ import type { EventMap } from '../base/events.ts';
 import { getOrMake } from '../base/memo.ts';
 import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
+import { requireOutside } from '../config/inside.ts';
 import { secretsInArguments } from '../config/launch-secrets.ts';
 import { loadConfig } from '../config/load.ts';
 import { issuerTrouble } from '../doors/http/auth/issuer.ts';
+import { scanFolders } from '../gateway/folders.ts';
 import { type Gateway, openGateway } from '../gateway/gateway.ts';
+import { problemText } from '../sources/last-good.ts';
 import { openAgentStore } from '../store/agents.ts';
+import { examineDataFolder } from '../store/data-folder.ts';
 import { findKey, INSECURE_TEXT, keyMissing } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
 import type { CommandIo } from './command-io.ts';
 import { firstListLines } from './first-list.ts';
 import type { Options } from './options.ts';
 import { loadOptions, progressText } from './session.ts';
+
 import { paint, plain, printResult, withSpinner } from './terminal.ts';
+import { missingText } from './toolsets.ts';
 
 /** Of a server that failed. */
 const MOST_LINES = 20;
@@ -41,13 +48,16 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
   let gateway: Gateway | null = null;
   try {
     const config = await loadConfig(loadOptions(options, io));
+    requireOutside(config, io.env, true);
+    // First, because the gateway replaces some damaged files.
+    const data = await dataFindings(config);
     const opened = await openGateway(config, { audit: false, env: io.env, spawn: io.spawn });
     gateway = opened;
     const notes = collectNotes(gateway);
     await withSpinner(() => progressText(opened), gateway.tried(), io);
     const { redact } = gateway;
     const findings: Diagnosis[] = [
-      { level: 'ok', about: 'configuration', message: config.file ?? '' },
+      { level: 'ok', about: 'configuration', message: configurationText(config) },
       ...config.notices.map((message): Diagnosis => ({ level: 'warning', about: 'configuration', message })),
       ...config.broken.map(
         ({ section, key, problem }): Diagnosis => ({
@@ -56,11 +66,13 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
           message: `left out, because its entry has a mistake: ${problem}`,
         }),
       ),
+      ...data,
       ...(await identityFindings(config)),
       ...(await secretFindings(config)),
       ...argumentFindings(config),
       ...serverFindings(gateway, notes),
-      ...policyFindings(gateway),
+      ...(await folderFindings(gateway)),
+      ...(await ruleFindings(gateway)),
       ...firstListFindings(gateway),
       ...gateway.catalog.problems.map(
         ({ source, message }): Diagnosis => ({ level: 'warning', about: source, message }),
@@ -73,6 +85,20 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
   } finally {
     await gateway?.close();
   }
+}
+
+function configurationText({ file, dataDir }: Config): string {
+  if (file === null || existsSync(file)) return file ?? '';
+  return `none; the folders of tools in ${dataDir} are served (${file} would be read)`;
+}
+
+async function dataFindings({ dataDir }: Config): Promise<Diagnosis[]> {
+  const problems = await examineDataFolder(dataDir);
+  return problems.map(({ message, isLoss }) => ({
+    level: isLoss ? 'broken' : 'warning',
+    about: 'data folder',
+    message,
+  }));
 }
 
 async function identityFindings({ http, agents, dataDir }: Config): Promise<Diagnosis[]> {
@@ -187,9 +213,42 @@ function serverFindings(gateway: Gateway, notes: ReadonlyMap<string, ReadonlySet
   });
 }
 
-function policyFindings({ config: { policy }, catalog, statuses }: Gateway): Diagnosis[] {
-  if (policy === null) return [];
-  return unmatchedRules(policy, catalog, statuses()).map((message) => ({ level: 'warning', about: 'policy', message }));
+/** Tool files that did not load, and what is wrong with the folders: nothing else tells that tools are missing. */
+async function folderFindings(gateway: Gateway): Promise<Diagnosis[]> {
+  const { problems } = await scanFolders(gateway.config);
+  const unloaded = gateway
+    .statuses()
+    .flatMap(({ key, problems: own }) => own.map((one) => ({ source: key, message: problemText(one) })));
+  return [...unloaded, ...problems].map(({ source, message }) => ({ level: 'warning', about: source, message }));
+}
+
+/** Names and patterns that match nothing, toolsets whose files cannot be used, and one that should be equipped but is missing. */
+async function ruleFindings({
+  config,
+  catalog,
+  statuses,
+  toolsets,
+  namespaces,
+  equipped,
+}: Gateway): Promise<Diagnosis[]> {
+  const { toolsets: all, problems } = await toolsets.list();
+  const made = all
+    .filter(({ place }) => place !== 'implicit')
+    .map((toolset) => ({ ...toolset, isForAll: toolset.place === 'user' }));
+  const running = statuses();
+  // Disabled servers and folders without a tool exist too.
+  const others = [
+    ...[...config.servers, ...config.folders.named].map(({ key, namespace }) => ({ key, namespace })),
+    ...[...namespaces()].map((namespace) => ({ key: namespace, namespace })),
+  ].filter((one) => running.every(({ key, namespace }) => key !== one.key && namespace !== one.namespace));
+  const servers = [...running, ...others.map((one) => ({ ...one, present: false }))];
+  const unmatched = unmatchedRules(config, made, catalog, servers);
+  const missing = equipped?.isMissing === true ? [missingText(equipped.name)] : [];
+  return [
+    ...missing.map((message): Diagnosis => ({ level: 'warning', about: 'toolsets', message })),
+    ...unmatched.map(({ about, message }): Diagnosis => ({ level: 'warning', about, message })),
+    ...problems.map((message): Diagnosis => ({ level: 'broken', about: 'toolsets', message })),
+  ];
 }
 
 /** What a new client sees is no problem, but it surprises people. */

@@ -17,7 +17,7 @@ export function firstListLines(gateway: Gateway): string[] {
   if (lists.every(({ tools, own }) => tools === own)) return [];
   const groups = new Map<string, string[]>();
   for (const [i, list] of lists.entries()) {
-    const text = sees(list);
+    const text = listWords(list);
     groups.set(text, [...(groups.get(text) ?? []), ...agents.slice(i, i + 1)]);
   }
   const lines = [...groups].map(([text, names]) => `${subject(names)} ${text}`);
@@ -26,7 +26,7 @@ export function firstListLines(gateway: Gateway): string[] {
 
 /** The sentence about one client: `title` is what people call it, or null if nobody knows. */
 export function firstListText(list: FirstList, title: string | null): string {
-  return [`${title ?? 'A client'} sees ${sees(list)}`, ...changes([list])].join(' ');
+  return [`${title ?? 'A client'} sees ${listWords(list)}`, ...changes([list])].join(' ');
 }
 
 /** The agents that have policies of their own. Without policies all agents see the same. */
@@ -42,12 +42,14 @@ function subject(agents: readonly string[]): string {
   return `Agents ${named}${more > 0 ? ` and ${more} more` : ''} see`;
 }
 
-function sees({ shown, tools, own, tokens, toolset, until }: FirstList): string {
+/** `2 of 14 tools until one is activated; about 900 tokens.` */
+export function listWords({ shown, tools, own, tokens, toolset, until }: FirstList): string {
   const cost = `about ${tokensText(tokens)}.`;
   if (shown === tools) return `all ${tools} tools; ${cost}`;
   const part = `${shown} of ${tools} tools`;
   if (until === null) return `${part}; ${cost}`;
   if (until === 'activate') return `${part} until ${shown === own ? 'one is' : 'more are'} activated; ${cost}`;
+  if (until === 'enable') return `${part} until a toolset is enabled; ${cost}`;
   return `${part} until ${toolset === null ? 'a' : 'another'} toolset is equipped; ${cost}`;
 }
 
@@ -55,6 +57,7 @@ function changes(lists: readonly FirstList[]): string[] {
   const partial = lists.find(({ shown, tools }) => shown < tools);
   switch (partial?.until) {
     case 'activate':
+    case 'enable':
       return ['To show more from the start: active_toolsets = ["NAME_*"], or controls = [] for all.'];
     case 'equip':
       return ['To show more from the start: --equip-toolset NAME, where NAME is a server, a saved toolset, or all.'];

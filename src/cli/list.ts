@@ -1,9 +1,11 @@
 /** `toolgate list`: servers, and what they offer. */
 import { GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/text.ts';
+import { awayText } from '../catalog/away.ts';
 import { categoryOf } from '../catalog/category.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
+import { loadConfig } from '../config/load.ts';
 import { openLocalDoor } from '../doors/local.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { ServerStatus } from '../sources/fleet.ts';
@@ -11,9 +13,12 @@ import { agents } from './agents.ts';
 import type { CommandIo } from './command-io.ts';
 import { namespaces } from './namespaces.ts';
 import type { Options } from './options.ts';
-import { withGateway } from './session.ts';
+import { askRunning } from './running.ts';
+import { serverRows } from './server-rows.ts';
+import { loadOptions, withGateway } from './session.ts';
 import { showStats } from './stats.ts';
-import { brief, columns, paint, plain, printResult, table } from './terminal.ts';
+import { readStatus } from './status.ts';
+import { brief, columns, paint, printResult, table, warn } from './terminal.ts';
 import { toolsets } from './toolsets.ts';
 
 const kinds: Readonly<Record<string, readonly Kind[]>> = {
@@ -36,44 +41,28 @@ export async function list(args: readonly string[], options: Options, io: Comman
   if (what === 'agents') return agents(['list'], options, io);
   if (what === 'namespaces') return namespaces(['list'], options, io);
   if (what === 'toolsets') return toolsets(['list'], options, io);
-  const show = async (gateway: Gateway) =>
-    what === 'servers' ? printServers(gateway, options, io) : printEntries(gateway, kinds[what]!, options, io);
-  return withGateway(options, io, show, { audit: false });
+  if (what === 'servers') return listServers(options, io);
+  return withGateway(options, io, async (gateway) => printEntries(gateway, kinds[what]!, options, io), {
+    audit: false,
+  });
 }
 
-function printServers(gateway: Gateway, options: Options, io: CommandIo): number {
-  const statuses = gateway.statuses();
-  const rows = statuses.map((status) => [
-    paint('bold', status.key, io),
-    status.isolation === undefined ? status.kind : `${status.kind} (${status.isolation})`,
-    paint(status.present ? 'green' : 'red', status.state, io),
-    `since ${localTime(status.since)}`,
-    brief(`${status.detail}${restartsOf(status)}`, columns(io) - 55),
-  ]);
-  const lines = table(rows).split('\n');
-  const text = statuses.flatMap((status, i) => [lines[i], ...lastErrors(status, io)]).join('\n');
+/** The servers of the gateway that runs with this configuration, if one does. Otherwise they are started for a moment. */
+async function listServers(options: Options, io: CommandIo): Promise<number> {
+  const config = await loadConfig(loadOptions(options, io));
+  const running = await askRunning(config, io, readStatus);
+  if (running !== null) return printServers(running.servers, options, io);
+  return withGateway(options, io, async (gateway) => printServers(gateway.statuses(), options, io), { audit: false });
+}
+
+function printServers(statuses: readonly ServerStatus[], options: Options, io: CommandIo): number {
   const json = statuses.map(({ stderr: _, ...status }) => status);
-  return printResult(options, json, statuses.length === 0 ? 'No servers are configured.' : text, io);
-}
-
-/** The last lines that a folder of tools wrote to its standard error before it ended. */
-function lastErrors({ kind, state, stderr }: ServerStatus, io: CommandIo): string[] {
-  if (kind !== 'folder' || (state !== 'crash_loop' && state !== 'down')) return [];
-  const lines = plain(stderr.trimEnd()).split('\n').slice(-5);
-  return lines.map((line) => paint('dim', `    ${line}`, io));
-}
-
-/** The time of day; with the date if that is not today. */
-function localTime(time: string): string {
-  const [day, clock] = new Date(time).toLocaleString('sv-SE').split(' ');
-  return day === new Date().toLocaleDateString('sv-SE') ? clock! : `${day} ${clock}`;
-}
-
-/** How often it was restarted, and the last reason. */
-function restartsOf({ restarts, history }: ServerStatus): string {
-  if (restarts === 0) return '';
-  const failure = history.findLast(({ state }) => state === 'down' || state === 'crash_loop');
-  return ` (restarts: ${restarts}, last reason: ${failure?.detail ?? 'no longer known'})`;
+  return printResult(
+    options,
+    json,
+    statuses.length === 0 ? 'No servers are configured.' : serverRows(statuses, io),
+    io,
+  );
 }
 
 function printEntries(gateway: Gateway, wanted: readonly Kind[], options: Options, io: CommandIo): number {
@@ -93,5 +82,13 @@ function printEntries(gateway: Gateway, wanted: readonly Kind[], options: Option
     `${isActive(entry) ? paint('green', '*', io) : ' '} ${brief(entry.name, Number.POSITIVE_INFINITY)}`,
     paint('dim', brief(entry.item.description, width), io),
   ]);
-  return printResult(options, entries.map(toJson), rows.length === 0 ? 'There is nothing to list.' : table(rows), io);
+  for (const source of view.catalog.away)
+    if (!source.isListed) warn(`something is missing: ${awayText([source])}.`, io);
+  if (options.agent === undefined && gateway.config.policy !== null && options.json !== true)
+    warn('Agents may see less: this lists what there is, whatever the policy says. Add --agent NAME.', io);
+  // A script must not take a failure for an empty list.
+  const isFailure = entries.length === 0 && view.catalog.away.length > 0;
+  if (isFailure && options.json !== true) return 1;
+  printResult(options, entries.map(toJson), rows.length === 0 ? 'There is nothing to list.' : table(rows), io);
+  return isFailure ? 1 : 0;
 }

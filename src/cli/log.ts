@@ -24,18 +24,24 @@ interface LogLine {
   readonly level: Exclude<Verbosity, 'silent'>;
   readonly source?: string;
   readonly message: string;
+  /** Whether it is shown although the usual level is `warn`, because somebody waits for it. */
+  readonly isAwaited?: boolean;
 }
 
-/** Lines that are shown although the usual level is `warn`: who edits a file wants to see that it was taken. */
-function isWanted({ level, message }: LogLine, least: number): boolean {
-  const isEdit = level === 'info' && message.startsWith(APPLIED);
-  return LEVELS.indexOf(isEdit ? 'warn' : level) >= least;
+function isWanted({ level, isAwaited = false }: LogLine, least: number): boolean {
+  return LEVELS.indexOf(isAwaited && level === 'info' ? 'warn' : level) >= least;
 }
-
-const APPLIED = 'configuration: applied';
 
 /** The server states that need attention. */
 const WARNED: readonly string[] = ['down', 'crash_loop', 'locked', 'broken'];
+
+/**
+ * The first start of a package may take minutes. So one line says that its download has begun, or that its runner takes
+ * long, and one says when it is over.
+ */
+const INSTALL = /^(installing|waiting for) .*\((\d+) s\)$/;
+/** In seconds. */
+const LONG_INSTALL = 10;
 
 const marks = { debug: 'dim', info: 'cyan', warn: 'yellow', error: 'red' } as const;
 
@@ -46,6 +52,8 @@ export function startLog(gateway: Gateway, level: Verbosity, io: CommandIo): voi
   let known = new Set<string>();
   /** What was last logged of each server. */
   const last = new Map<string, string>();
+  /** The servers of which a line said that their packages are being installed. */
+  const installing = new Set<string>();
   gateway.events.listen((name, event) => {
     let lines = LINES[name](event);
     if (name === 'catalog') {
@@ -57,12 +65,22 @@ export function startLog(gateway: Gateway, level: Verbosity, io: CommandIo): voi
     // A server that cannot be started is tried again and again. Until something else happens, that is only for debugging.
     if (name === 'source') {
       const { source, state, detail } = event as EventMap['source'];
-      const text = `${state} ${detail}`;
+      const text = `${state} ${withoutNumbers(detail)}`;
       if (last.get(source) === text) lines = lines.map((line) => ({ ...line, level: 'debug' }));
       last.set(source, text);
+      const [, what, seconds] = INSTALL.exec(detail) ?? [];
+      const begins = what === 'installing' || Number(seconds) >= LONG_INSTALL;
+      const isNews = what === undefined ? installing.delete(source) : begins && !installing.has(source);
+      if (begins) installing.add(source);
+      if (isNews) lines = lines.map((line) => ({ ...line, isAwaited: true }));
     }
     for (const line of lines) if (isWanted(line, least)) writeLog(line, io);
   });
+}
+
+/** What a server printed may have the time in it, so its numbers do not count. */
+function withoutNumbers(detail: string): string {
+  return detail.replace(/\(it said: .*/s, (said) => said.replace(/\d+/g, '0'));
 }
 
 const LINES: { readonly [K in EventName]: (event: EventMap[K]) => LogLine[] } = {
@@ -74,7 +92,10 @@ const LINES: { readonly [K in EventName]: (event: EventMap[K]) => LogLine[] } = 
   },
   note: ({ source, message }) => [{ level: 'warn', source, message }],
   catalog: ({ problems }) => problems.map(({ source, message }) => ({ level: 'warn', source, message })),
-  config: ({ ok, message }) => [{ level: ok ? 'info' : 'error', message: `configuration: ${message}` }],
+  // Somebody who edits a file wants to see that it was taken.
+  config: ({ ok, message }) => [
+    { level: ok ? 'info' : 'error', message: `configuration: ${message}`, isAwaited: message.startsWith('applied') },
+  ],
   admin: ({ act, agent, detail }) => [
     { level: 'info', message: [act, agent, detail].filter((part) => part !== '').join(' ') },
   ],
@@ -94,12 +115,19 @@ const LINES: { readonly [K in EventName]: (event: EventMap[K]) => LogLine[] } = 
   failure: ({ where, error }) => [
     {
       level: 'error',
-      message: `${where}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+      message: `${where}: ${traceOf(error)}`,
     },
   ],
 };
 
-export function writeLog(line: LogLine, io: CommandIo): void {
+/** The stack of an error, and of what caused it: an error that may be shown says nothing of that. */
+function traceOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const own = error.stack ?? error.message;
+  return error.cause === undefined ? own : `${own}\nCaused by: ${traceOf(error.cause)}`;
+}
+
+export function writeLog({ isAwaited: _, ...line }: LogLine, io: CommandIo): void {
   if (io.stderr.isTTY === true) {
     const source = line.source === undefined ? '' : `${plain(line.source)}: `;
     io.stderr.write(

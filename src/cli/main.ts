@@ -17,15 +17,24 @@ export async function run(argv: readonly string[], io: CommandIo): Promise<numbe
   try {
     return await dispatch(argv, io);
   } catch (error) {
-    const text = error instanceof GatewayError ? error.message : ((error as Error).stack ?? messageOf(error));
+    const isExplained = error instanceof GatewayError || isSystemError(error);
+    const text = isExplained ? messageOf(error) : ((error as Error).stack ?? messageOf(error));
     const { redact } = createRedactor(environmentSecrets(io.env));
     io.stderr.write(`${paint('red', 'toolgate:', io, 'stderr')} ${plain(redact(text))}\n`);
     return 2;
   }
 }
 
+/** Whether a file or a network failed, and not Toolgate. Where in its code that was helps nobody. */
+function isSystemError(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error && 'code' in error;
+}
+
 async function dispatch(argv: readonly string[], io: CommandIo): Promise<number> {
-  if (argv[0] === '--help' || argv[0] === '-h' || argv[0] === 'help') return print(helpText(), io);
+  if (argv[0] === '--help' || argv[0] === '-h' || (argv[0] === 'help' && argv.length === 1))
+    return print(helpText(), io);
+  // `toolgate help list` is `toolgate list --help`.
+  if (argv[0] === 'help') return dispatch([...argv.slice(1), '--help'], io);
   const { command, args, options } = parseCommandLine(argv);
   if (options.version === true) return print(VERSION, io);
   if (options.help === true) return print(commandHelp(command), io);

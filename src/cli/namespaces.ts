@@ -2,11 +2,13 @@
 import { basename, dirname } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/text.ts';
+import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
-import { type FoundFolder, scanFolders } from '../gateway/folders.ts';
+import { type FoundFolder, type FoundFolders, scanFolders } from '../gateway/folders.ts';
+import { openOfferStore } from '../store/offers.ts';
+import { writeEditorTypes } from '../workers/editor-types.ts';
 import { createNamespace, deleteNamespace } from '../workers/namespace-folders.ts';
 import { toolsFolder } from '../workers/namespaces.ts';
-import type { Namespace } from '../workers/scan-folder.ts';
 import { LANGUAGES, type Language } from '../workers/tool-files.ts';
 import { prepareNamespace } from '../workers/toolchains.ts';
 import { onlyName, withVerbs } from './arguments.ts';
@@ -20,8 +22,9 @@ export const namespaces = withVerbs('namespaces', { list, create, sync, delete: 
 
 async function list(names: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const config = await loadConfig(loadOptions(options, io));
-  const { folders, problems } = await scanFolders(config);
-  const shown = select(folders, names);
+  const found = await scanFolders(config);
+  const { folders, problems } = found;
+  const shown = select(folders, names).map((folder) => withLastLoad(folder, found, config));
   const none = `There are no namespaces in ${toolsFolder(config.dataDir)}. Make one: toolgate namespaces create NAME`;
   printResult(
     options,
@@ -36,26 +39,48 @@ async function list(names: readonly string[], options: Options, io: CommandIo): 
   return 0;
 }
 
-function toJson({ key: name, folder, metadata, parts, problems }: FoundFolder) {
-  const languages = Object.fromEntries(parts.map(({ language, files }) => [language, files]));
-  return { name, folder, state: stateOf(parts, problems), ...metadata, languages, problems };
+interface ListedFolder extends FoundFolder {
+  /** Whether a gateway has loaded these files since they were last changed. */
+  readonly isLoaded: boolean;
 }
 
-function toRow({ key, metadata, parts, problems }: FoundFolder, io: CommandIo): string[] {
-  const state = stateOf(parts, problems);
+/** A folder with the files that did not load when a gateway last served it as it is now. Nothing is started. */
+function withLastLoad(folder: FoundFolder, { servers }: FoundFolders, { dataDir }: Config): ListedFolder {
+  const offers = openOfferStore(dataDir);
+  const loads = servers
+    .filter(({ launch }) => launch.kind === 'folder' && launch.folder === folder.folder)
+    .map(({ launchHash }) => offers.read(launchHash));
+  return {
+    ...folder,
+    problems: [...folder.problems, ...loads.flatMap((load) => load?.problems ?? [])],
+    isLoaded: loads.every((load) => load !== null),
+  };
+}
+
+function toJson(listed: ListedFolder) {
+  const { key: name, folder, metadata, parts, problems } = listed;
+  const languages = Object.fromEntries(parts.map(({ language, files }) => [language, files]));
+  return { name, folder, state: stateOf(listed), ...metadata, languages, problems };
+}
+
+function toRow(listed: ListedFolder, io: CommandIo): string[] {
+  const { key, metadata, parts } = listed;
+  const state = stateOf(listed);
   const files = parts.map(({ language, files: all }) => `${language}: ${all.join(', ')}`).join('; ');
   return [
     paint('bold', key, io),
-    paint(state === 'ok' ? 'green' : 'yellow', state, io),
+    paint(state === 'ok' || state === 'new' ? 'green' : 'yellow', state, io),
     brief(metadata.version, 20),
     brief(files, Math.max(20, columns(io) - 60)),
     brief(metadata.description, Math.max(20, columns(io) - 80)),
   ];
 }
 
-function stateOf(parts: Namespace['parts'], problems: readonly string[]): 'empty' | 'problems' | 'ok' {
+/** `new`: no gateway has loaded its files yet, so nobody knows whether they load. */
+function stateOf({ parts, problems, isLoaded }: ListedFolder): 'empty' | 'problems' | 'new' | 'ok' {
   if (problems.length > 0) return 'problems';
-  return parts.length === 0 ? 'empty' : 'ok';
+  if (parts.length === 0) return 'empty';
+  return isLoaded ? 'ok' : 'new';
 }
 
 async function create(args: readonly string[], options: Options, io: CommandIo): Promise<number> {
@@ -76,6 +101,8 @@ async function sync(names: readonly string[], options: Options, io: CommandIo): 
   const config = await loadConfig(loadOptions(options, io));
   const { folders } = await scanFolders(config);
   const results = [];
+  if (folders.some((one) => isInDataFolder(one, config.dataDir) && one.parts.some(isTypeScript)))
+    await writeEditorTypes(config.dataDir);
   for (const namespace of select(folders, names)) {
     const { key: name } = namespace;
     const note = (language: Language, message: string) =>
@@ -92,6 +119,12 @@ async function sync(names: readonly string[], options: Options, io: CommandIo): 
   if (options.json === true) print(jsonText(results, 2), io);
   return results.some(({ error }) => error !== null) ? 1 : 0;
 }
+
+function isInDataFolder({ folder }: FoundFolder, dataDir: string): boolean {
+  return dirname(folder) === toolsFolder(dataDir);
+}
+
+const isTypeScript = ({ language }: { readonly language: Language }) => language === 'typescript';
 
 async function remove(args: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const name = onlyName(args, 'toolgate namespaces delete github');

@@ -49,6 +49,7 @@ export const optionTable = {
   since: { type: 'string', value: 'TIME', text: 'not older than this: 30m, 24h, 7d, or a date and time' },
   until: { type: 'string', value: 'TIME', text: 'older than this' },
   limit: { type: 'string', short: 'n', value: 'N', text: 'only the last N; 0 for all' },
+  watch: { type: 'boolean', text: 'keep showing it, whenever something changes' },
   follow: { type: 'boolean', short: 'f', text: 'keep printing new lines as they are written' },
   expires: {
     type: 'string',
@@ -80,7 +81,7 @@ export const optionTable = {
   },
   timeout: { type: 'string', value: 'TIME', text: 'how long to wait for the gateway (default 60s)' },
   help: { type: 'boolean', short: 'h', text: 'show this help' },
-  version: { type: 'boolean', text: 'show the version' },
+  version: { type: 'boolean', short: 'v', text: 'show the version' },
 } as const satisfies Record<string, OptionSpec>;
 
 export type OptionName = keyof typeof optionTable;

@@ -64,7 +64,7 @@ async function show(planned: Plan, base: Config, options: Options, io: CommandIo
   io.stdout.write(await toText(planned, config, options));
   if (planned.tools.length === 0)
     warn('the task gets no tools: no rule matches, or no server has the tools they name.', io);
-  for (const text of planned.missing) warn(text, io);
+  for (const text of [...planned.missing, ...planned.notes]) warn(text, io);
   if (config.variables.length > 0)
     warn(`secrets are not printed. Set ${config.variables.join(', ')} in the environment of the gateway.`, io);
   return 0;

@@ -4,9 +4,10 @@ import { GatewayError, messageOf } from '../base/errors.ts';
 import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
 import { type ListeningDoor, openHttpDoor } from '../doors/http/server.ts';
+import { openOperatorDoor } from '../doors/operator.ts';
 import { openStdioDoor, type StdioDoor } from '../doors/stdio.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { followConfigAndSignal, followSecrets } from '../gateway/watch.ts';
+import { followConfigAndSignal, followSecrets, followToolsets } from '../gateway/watch.ts';
 import { openTelemetry } from '../telemetry/open.ts';
 import type { CommandIo } from './command-io.ts';
 import { firstListLines, firstListText } from './first-list.ts';
@@ -22,11 +23,13 @@ export async function stdio(_: readonly string[], options: Options, io: CommandI
   const telemetry = await startTelemetry(gateway, io);
   const following = follow(gateway, options, io);
   const door = openStdioDoor(gateway, io.stdin, io.stdout, options.agent);
+  const operators = openOperatorDoor(gateway, { command: 'stdio', url: null });
   const ended = Promise.race([door.ended, stop]);
   void logFirstList(gateway, door, ended, options, io);
   await ended;
   following.close();
   door.close();
+  await (await operators).close();
   await gateway.close();
   await telemetry.close();
   // A client that holds our input open must not keep us alive.
@@ -53,7 +56,7 @@ Ctrl-C ends it.
 }
 
 export async function serve(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
-  const gateway = await startGateway(options, io, 'warn', true);
+  const gateway = await startGateway(options, io, 'warn', { audit: true });
   const telemetry = await startTelemetry(gateway, io);
   try {
     const { http } = gateway.config;
@@ -61,17 +64,20 @@ export async function serve(_: readonly string[], options: Options, io: CommandI
     const door = await openHttpDoor(gateway, {
       host: options.host ?? http.host,
       port: options.port === undefined ? http.port : readPort(options.port),
+      portOption: '--port',
       token,
     });
     if (http.trustAgentHeader) warn(trustText(door), io);
     const following = follow(gateway, options, io);
     const stop = untilSignal(io);
     print(connectText(door, token !== null, gateway.config, io), io);
-    await Promise.race([stop, showServed(gateway, io)]);
+    const operators = await openOperatorDoor(gateway, { command: 'serve', url: door.url });
+    await Promise.race([stop, showServed(gateway, stop, io)]);
     await stop;
     following.close();
     await door.drain(gateway.config.http.drain);
     await door.close();
+    await operators.close();
     return 0;
   } finally {
     await gateway.close();
@@ -79,9 +85,13 @@ export async function serve(_: readonly string[], options: Options, io: CommandI
   }
 }
 
-/** Applies changes of the configuration file and of the secrets to the gateway. */
+/** Applies changes of the configuration file, of the secrets and of saved toolsets to the gateway. */
 function follow(gateway: Gateway, options: Options, io: CommandIo): { close(): void } {
-  const followed = [followConfigAndSignal(gateway, loadOptions(options, io), io), followSecrets(gateway)];
+  const followed = [
+    followConfigAndSignal(gateway, loadOptions(options, io), io),
+    followSecrets(gateway),
+    followToolsets(gateway),
+  ];
   return {
     close() {
       for (const one of followed) one.close();
@@ -105,7 +115,7 @@ async function startTelemetry(gateway: Gateway, io: CommandIo): Promise<{ close(
   }
 }
 
-function readPort(text: string): number {
+export function readPort(text: string): number {
   const port = Number(text);
   if (!/^\d{1,5}$/.test(text) || port > 65_535)
     throw new GatewayError('usage', `--port is a number from 0 to 65535, not "${text}".`);
@@ -149,17 +159,23 @@ function connectText(
 
 /**
  * Prints what is served. Servers that take longer, for example to install dependencies, are printed when they are
- * ready.
+ * ready. Nothing is printed any more once the command is being stopped: then every server is done, but not ready.
  */
-async function showServed(gateway: Gateway, io: CommandIo): Promise<void> {
+async function showServed(gateway: Gateway, stop: Promise<void>, io: CommandIo): Promise<void> {
+  let isStopping = false;
+  void stop.then(() => {
+    isStopping = true;
+  });
   const tried = gateway.tried();
-  await Promise.race([tried, sleep(gateway.config.startWait, undefined, { ref: false })]);
+  await Promise.race([tried, stop, sleep(gateway.config.startWait, undefined, { ref: false })]);
+  if (isStopping) return;
   const late = gateway.statuses().filter(({ state }) => state === 'starting');
   const rows = servedRows(gateway, io);
   const served = rows.length === 0 ? 'No servers are configured.' : `Serving:\n${table(rows)}`;
   print([served, ...firstListLines(gateway).map(plain)].join('\n'), io);
   if (late.length === 0) return;
-  await tried;
+  await Promise.race([tried, stop]);
+  if (isStopping) return;
   const keys = late.map(({ key }) => key);
   print([table(servedRows(gateway, io, keys)), ...firstListLines(gateway).map(plain)].join('\n'), io);
 }

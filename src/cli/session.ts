@@ -1,12 +1,15 @@
 /** A gateway for the duration of one command. */
+import { GatewayError } from '../base/errors.ts';
 import { counted } from '../base/text.ts';
+import { requireOutside } from '../config/inside.ts';
 import { type LoadOptions, loadConfig } from '../config/load.ts';
+import type { ServerConfig } from '../config/servers.ts';
 import { loadTask } from '../config/task.ts';
 import { type Gateway, openGateway } from '../gateway/gateway.ts';
 import { requireProfile } from '../plans/plan.ts';
 import { findKey, INSECURE_TEXT } from '../store/secret-key.ts';
 import type { CommandIo } from './command-io.ts';
-import { readVerbosity, startLog, type Verbosity } from './log.ts';
+import { readVerbosity, startLog, type Verbosity, writeLog } from './log.ts';
 import type { Options } from './options.ts';
 import { warn, withSpinner } from './terminal.ts';
 
@@ -18,21 +21,34 @@ export async function startGateway(
   options: Options,
   io: CommandIo,
   defaultLevel: string,
-  audit?: boolean,
+  { audit, adjust, endsByItself = false }: GatewayStart = {},
 ): Promise<Gateway> {
   const level = logLevel(options, io, defaultLevel);
   const config = await loadConfig(loadOptions(options, io));
+  requireOutside(config, io.env, endsByItself);
   const task = options.task === undefined ? null : await loadTask(options.task, io.cwd());
   if (task !== null) requireProfile(task, config.tasks.rules());
   const gateway = await openGateway(config, {
     task,
     env: io.env,
     spawn: io.spawn,
+    ...(level === 'debug' && { printed: (source, message) => writeLog({ level: 'debug', source, message }, io) }),
     ...(audit !== undefined && { audit }),
+    ...(adjust !== undefined && { adjust }),
   });
   const equipped = options['equip-toolset'];
-  if (equipped !== undefined)
-    await gateway.equip(equipped).catch((error) => gateway.close().then(() => Promise.reject(error)));
+  if (equipped !== undefined) {
+    try {
+      await gateway.equip(equipped);
+    } catch (error) {
+      // It is equipped, but the next start will not know.
+      if (error instanceof GatewayError && error.code === 'storage_failed') warn(error.message, io);
+      else {
+        await gateway.close();
+        throw error;
+      }
+    }
+  }
   startLog(gateway, level, io);
   // Shown at every log level.
   if ((await findKey(config.vault).catch(() => null))?.isInsecure === true) warn(INSECURE_TEXT, io);
@@ -57,9 +73,16 @@ export function progressText(gateway: Gateway): string {
   return `${all.length - late.length} of ${counted(all.length, 'server')} tried; waiting for ${late.join(', ')}`;
 }
 
+interface GatewayStart extends Pick<SessionOptions, 'audit' | 'adjust'> {
+  /** Whether the command ends without being stopped. */
+  readonly endsByItself?: boolean;
+}
+
 interface SessionOptions {
   /** False for commands that only read: they leave nothing in the audit. */
   readonly audit?: boolean;
+  /** Changes a server before it is started; null leaves it out. */
+  readonly adjust?: (server: ServerConfig) => ServerConfig | null;
   /** Whether the servers that are up so far are enough to start. Otherwise every server is tried first. */
   readonly isEnough?: (gateway: Gateway) => boolean;
 }
@@ -69,9 +92,9 @@ export async function withGateway(
   options: Options,
   io: CommandIo,
   work: (gateway: Gateway) => Promise<number>,
-  { audit, isEnough = () => false }: SessionOptions = {},
+  { isEnough = () => false, ...session }: SessionOptions = {},
 ): Promise<number> {
-  const gateway = await startGateway(options, io, 'error', audit);
+  const gateway = await startGateway(options, io, 'error', { ...session, endsByItself: true });
   const interrupted = new Promise<number>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) io.once(signal, () => resolve(130));
   });

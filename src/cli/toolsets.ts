@@ -2,20 +2,29 @@
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join, resolve as resolvePath } from 'node:path';
+import { patternHint } from '../access/pattern-hint.ts';
 import { isMeant, refersTo, type ToolReference, toolsWithin } from '../access/toolset.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
+import { toObject } from '../base/objects.ts';
 import { counted, didYouMean } from '../base/text.ts';
-import { canonicalName, type Entry } from '../catalog/entry.ts';
+import { awayError, awayOwners, awayText, awayWith } from '../catalog/away.ts';
+import { canonicalName } from '../catalog/entry.ts';
 import { tokensOf } from '../catalog/tokens.ts';
-import { refIdOf } from '../controls/equip.ts';
+import { loadConfig } from '../config/load.ts';
+import { requireEquip } from '../controls/default-selection.ts';
+import { withoutTools } from '../controls/edit-toolset.ts';
+import { EQUIP } from '../controls/equip-tools.ts';
+import { isOpen, referenceTo } from '../controls/references.ts';
+import { TOOLS_PATH } from '../doors/http/admin/tools.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { LibraryToolset } from '../store/toolset-library.ts';
-import { readToolset, TOOLSET_NAME } from '../store/toolsets.ts';
-import { withVerbs } from './arguments.ts';
+import { readToolset, TOOLSET_NAME, TOOLSET_NAME_FORM } from '../store/toolsets.ts';
+import { onlyName, withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import type { Options, RunCommand } from './options.ts';
 import { canPick, pick } from './prompts.ts';
-import { withGateway } from './session.ts';
+import { type RunningGateway, runningGateways } from './running.ts';
+import { loadOptions, withGateway } from './session.ts';
 import { brief, columns, paint, plain, print, printResult, table, warn } from './terminal.ts';
 
 type GatewayVerb = (gateway: Gateway, args: readonly string[], options: Options, io: CommandIo) => Promise<number>;
@@ -25,27 +34,45 @@ const inGateway =
   (args, options, io) =>
     withGateway(options, io, (gateway) => verb(gateway, args, options, io));
 
+/** A verb that takes the name of one toolset. */
+const named =
+  (verb: string, run: RunCommand): RunCommand =>
+  (args, options, io) => {
+    onlyName(args, `toolgate toolsets ${verb} dev`);
+    return run(args, options, io);
+  };
+
 export const toolsets = withVerbs('toolsets', {
   list: inGateway(list),
-  show: inGateway(show),
+  show: named('show', inGateway(show)),
   create: inGateway(create),
-  edit: inGateway(edit),
-  delete: inGateway(remove),
-  equip: inGateway((gateway, [name = ''], _, io) => equip(gateway, name, io)),
-  unequip: inGateway((gateway, _, __, io) => equip(gateway, null, io)),
+  edit: named('edit', inGateway(edit)),
+  delete: named('delete', inGateway(remove)),
+  rename: inGateway(rename),
+  equip: named('equip', ([name = ''], options, io) => equip(name, options, io)),
+  unequip: (_, options, io) => equip(null, options, io),
   import: inGateway(importAll),
 });
 
 async function list(gateway: Gateway, _: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const { toolsets: all, problems } = await gateway.toolsets.list();
   for (const problem of problems) warn(problem, io);
+  const { equipped } = gateway;
+  if (equipped?.isMissing === true) warn(missingText(equipped.name), io);
+  const isEquipped = ({ name }: LibraryToolset) => name === equipped?.name;
   const rows = all.map((toolset) => [
-    paint('bold', plain(toolset.name), io),
+    `${isEquipped(toolset) ? paint('green', '*', io) : ' '} ${paint('bold', plain(toolset.name), io)}`,
     toolset.place,
     sizeText(toolset, gateway),
     brief(toolset.description, columns(io) - 50),
   ]);
-  return printResult(options, all, all.length === 0 ? 'There are no toolsets.' : table(rows), io);
+  const json = all.map((toolset) => ({ ...toolset, equipped: isEquipped(toolset) }));
+  return printResult(options, json, all.length === 0 ? 'There are no toolsets.' : table(rows), io);
+}
+
+/** What to do about a toolset that should be equipped, but is not there. */
+export function missingText(name: string): string {
+  return `The toolset "${name}", which was equipped last, does not exist any more, or its file cannot be read. Equip another one, or run: toolgate toolsets unequip`;
 }
 
 /** Entries may be patterns. Those of implicit toolsets always are, so their tools are counted. */
@@ -61,8 +88,7 @@ async function show(
   io: CommandIo,
 ): Promise<number> {
   const toolset = await find(gateway, name);
-  const entries = toolsOf(gateway);
-  const tools = toolset.tools.flatMap((reference) => resolveReference(reference, entries));
+  const tools = toolset.tools.flatMap((reference) => resolveReference(reference, gateway));
   const rows = tools.map(({ namespacedName, exposed, description }) => [
     `  ${exposed === null ? paint('red', '✗', io) : paint('green', '✓', io)} ${plain(namespacedName)}`,
     paint('dim', brief(description, columns(io) - 40), io),
@@ -78,15 +104,23 @@ interface ListedTool {
   readonly description: string;
 }
 
-function resolveReference(reference: ToolReference, entries: readonly Entry[]): ListedTool[] {
-  const meant = entries.filter((entry) => refersTo(reference, entry));
+function resolveReference(reference: ToolReference, gateway: Gateway): ListedTool[] {
+  const meant = toolsOf(gateway).filter((entry) => refersTo(reference, entry));
   const { namespacedName } = reference;
-  if (meant.length === 0) return [{ namespacedName, exposed: null, description: 'not available now' }];
+  if (meant.length === 0) return [{ namespacedName, exposed: null, description: whyMissing(reference, gateway) }];
   return meant.map((entry) => ({
     namespacedName: canonicalName(entry),
     exposed: entry.name,
     description: entry.item.description,
   }));
+}
+
+/** The server of a tool that is missing, its state and the reason, as far as they are known. */
+function whyMissing(reference: ToolReference, { catalog }: Gateway): string {
+  const known = [...catalog.claims.tool.values()].filter((entry) => entry !== null && refersTo(reference, entry));
+  const owners = awayOwners(catalog, known);
+  const away = owners.length > 0 ? owners : awayWith(catalog, ['tool'], reference.namespacedName);
+  return away.length > 0 ? awayText(away) : 'no server has it now';
 }
 
 async function create(gateway: Gateway, args: readonly string[], options: Options, io: CommandIo): Promise<number> {
@@ -100,7 +134,7 @@ async function create(gateway: Gateway, args: readonly string[], options: Option
     );
   const toolset = { name, description: options.description ?? '', tools: resolve(gateway, tools), toolNotes: [] };
   const place = options.user === true ? 'user' : 'project';
-  return printSaved(await gateway.toolsets.create(toolset, place), options, io);
+  return printSaved(gateway, await gateway.toolsets.create(toolset, place), options, io);
 }
 
 async function edit(
@@ -113,18 +147,18 @@ async function edit(
   if (add.length + removed.length === 0 && description === undefined && canPick(io)) {
     const chosen = (await find(gateway, name)).tools.map(({ namespacedName }) => namespacedName);
     const tools = resolve(gateway, await pickTools(gateway, chosen, io));
-    return printSaved(await gateway.toolsets.change(name, (toolset) => ({ ...toolset, tools })), options, io);
+    const saved = await gateway.toolsets.change(name, (toolset) => ({ ...toolset, tools }));
+    return printSaved(gateway, saved, options, io);
   }
   const added = resolve(gateway, add);
   const saved = await gateway.toolsets.change(name, (toolset) => {
     const known = new Set(toolset.tools.map(({ namespacedName }) => namespacedName));
-    const missing = removed.filter((one) => !known.has(one));
-    if (missing.length > 0) throw new GatewayError('usage', `"${name}" does not have ${missing.join(', ')}.`);
-    const kept = toolset.tools.filter(({ namespacedName }) => !removed.includes(namespacedName));
+    const gone = removed.map((namespacedName) => ({ namespacedName }));
+    const kept = withoutTools(toolset, gone, toolsOf(gateway));
     const fresh = added.filter(({ namespacedName }) => !known.has(namespacedName));
     return { ...toolset, description: description ?? toolset.description, tools: [...kept, ...fresh] };
   });
-  return printSaved(saved, options, io);
+  return printSaved(gateway, saved, options, io);
 }
 
 /** Lets the person at the terminal pick, and shows what each tool costs. */
@@ -190,10 +224,44 @@ async function remove(
   return print(`Deleted "${name}".`, io);
 }
 
-async function equip(gateway: Gateway, name: string | null, io: CommandIo): Promise<number> {
-  if (name !== null) await find(gateway, name);
-  await gateway.equip(name);
-  return print(name === null ? 'No toolset is equipped.' : `Equipped "${name}", from the next start on.`, io);
+async function rename(gateway: Gateway, args: readonly string[], options: Options, io: CommandIo): Promise<number> {
+  const [name = '', to = '', ...more] = args;
+  if (!TOOLSET_NAME.test(to) || more.length > 0)
+    throw new GatewayError(
+      'usage',
+      `toolgate toolsets rename needs the name of a toolset and a new one of ${TOOLSET_NAME_FORM}: toolgate toolsets rename dev review`,
+    );
+  const renamed = await gateway.toolsets.change(name, (toolset) => ({ ...toolset, name: to }));
+  return printResult(options, renamed, `Renamed "${name}" to "${to}".`, io);
+}
+
+/** In every gateway that runs with this configuration. If there is none, the next one that starts has it. */
+async function equip(name: string | null, options: Options, io: CommandIo): Promise<number> {
+  const config = await loadConfig(loadOptions(options, io));
+  if (name !== null) requireEquip(config);
+  const running = config.controls.includes('equip') ? await runningGateways(config, io) : [];
+  for (const gateway of running) await equipRunning(gateway, name);
+  if (running.length > 0) {
+    const done = name === null ? 'Unequipped' : `Equipped "${name}"`;
+    const who = 'for clients that have not chosen a toolset themselves';
+    return print(`${done} in ${counted(running.length, 'running gateway')}, ${who}, and from the next start on.`, io);
+  }
+  return withGateway(options, io, async (gateway) => {
+    if (name !== null) await find(gateway, name);
+    await gateway.equip(name);
+    return print(name === null ? 'No toolset is equipped.' : `Equipped "${name}", from the next start on.`, io);
+  });
+}
+
+async function equipRunning({ ask }: RunningGateway, name: string | null): Promise<void> {
+  const tool = name === null ? 'unequip-toolset' : EQUIP;
+  const body = { arguments: name === null ? {} : { name } };
+  const { result } = toObject(JSON.parse((await ask(`${TOOLS_PATH}/${tool}`, { body })).toString()));
+  const { isError, content } = toObject(result);
+  if (isError !== true) return;
+  const [first] = content as { text: string }[];
+  const { message } = toObject(JSON.parse(first!.text));
+  throw new GatewayError('usage', String(message));
 }
 
 async function find({ toolsets }: Gateway, name: string): Promise<LibraryToolset> {
@@ -205,20 +273,28 @@ async function find({ toolsets }: Gateway, name: string): Promise<LibraryToolset
 
 const toolsOf = ({ catalog }: Gateway) => [...catalog.entries.tool.values()];
 
-/** The tools that the names and patterns mean. Each has to mean at least one. */
-function resolve(gateway: Gateway, names: readonly string[]): { namespacedName: string; refId: string }[] {
-  const entries = toolsOf(gateway);
+/** With those of servers that are not up, as they were last known. */
+const knownToolsOf = ({ catalog }: Gateway) => [...catalog.claims.tool.values()].filter((entry) => entry !== null);
+
+/** References for these names and patterns. Each has to mean at least one tool. A pattern stays one. */
+function resolve(gateway: Gateway, names: readonly string[]): ToolReference[] {
+  const entries = knownToolsOf(gateway);
   const unknown: string[] = [];
-  const found = names.flatMap((name) => {
+  const found = names.flatMap((name): ToolReference[] => {
     const meant = entries.filter((entry) => isMeant(name, entry));
-    if (meant.length === 0) unknown.push(`"${name}".${didYouMean(name, entries.map(canonicalName))}`);
-    return meant;
+    if (meant.length > 0) return isOpen(name) ? [{ namespacedName: name }] : meant.map(referenceTo);
+    const away = awayWith(gateway.catalog, ['tool'], name);
+    if (away.length > 0)
+      throw awayError(away, `Nothing was saved: the tool "${name}" is not known now: ${awayText(away)}.`);
+    unknown.push(`"${name}".${patternHint(name, gateway.statuses(), entries.map(canonicalName), '.')}`);
+    return [];
   });
   if (unknown.length > 0)
     throw new GatewayError('usage', `Nothing was saved: there is no tool ${unknown.join(' And no tool ')}`);
-  return [...new Set<Entry>(found)].map((entry) => ({ namespacedName: canonicalName(entry), refId: refIdOf(entry) }));
+  return [...new Map(found.map((one) => [one.namespacedName, one])).values()];
 }
 
-function printSaved(saved: LibraryToolset, options: Options, io: CommandIo): number {
-  return printResult(options, saved, `Saved "${saved.name}" with ${counted(saved.tools.length, 'tool')}.`, io);
+function printSaved(gateway: Gateway, saved: LibraryToolset, options: Options, io: CommandIo): number {
+  const tools = toolsWithin(saved, gateway.catalog).length;
+  return printResult(options, saved, `Saved "${saved.name}" with ${counted(tools, 'tool')}.`, io);
 }

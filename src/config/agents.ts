@@ -3,7 +3,7 @@
 import * as z from 'zod';
 import { sha256 } from '../base/hash.ts';
 import type { ResolveContext } from './context.ts';
-import { variablesIn } from './expand.ts';
+import { expand, variablesIn } from './expand.ts';
 import { mapOf, section, text, textList } from './fields.ts';
 import type { Path } from './issues.ts';
 
@@ -46,14 +46,24 @@ export function tokenVariables(agents: AgentsSection): string[] {
   return [...new Set(Object.values(agents ?? {}).flatMap(({ token }) => (token ?? []).flatMap(variablesIn)))].sort();
 }
 
+/** The tokens as agents present them, for the redactor: an agent may pass its own on in an argument. */
+export function agentTokens(agents: AgentsSection, { env }: Pick<ResolveContext, 'env'>): string[] {
+  return Object.values(agents ?? {}).flatMap(({ token }) =>
+    (token ?? []).flatMap((written) => {
+      const expansion = expand(written, env);
+      return 'text' in expansion ? expansion.text : [];
+    }),
+  );
+}
+
 /** Tokens are hashed here, so that the configuration in memory has none. */
-export function resolveAgents(agents: AgentsSection, { text: expand, add }: ResolveContext): AgentConfig[] {
+export function resolveAgents(agents: AgentsSection, { text: expandAt, add }: ResolveContext): AgentConfig[] {
   const owners = new Map<string, string>();
   return Object.entries(agents ?? {}).map(([name, { token, tokenSha256, description }]) => {
     const read = (key: string, written: readonly string[] | null, hashOf: (text: string, path: Path) => string) =>
       (written ?? []).map((one, i, { length }) => {
         const path = length === 1 ? ['agents', name, key] : ['agents', name, key, i];
-        return hashOf(expand(path, one), path);
+        return hashOf(expandAt(path, one), path);
       });
     const hashes = [
       ...read('token', token, (secret, path) => {

@@ -62,7 +62,7 @@ export function splitIssues(issues: readonly Issue[]): SplitIssues {
   const others: Issue[] = [];
   for (const issue of issues) {
     const [section, entry] = issue.path;
-    if (entry === undefined || !Object.hasOwn(SECTIONS, section!)) {
+    if (entry === undefined || issue.isMisplaced === true || !Object.hasOwn(SECTIONS, section!)) {
       others.push(issue);
       continue;
     }

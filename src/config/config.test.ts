@@ -108,8 +108,11 @@ it('has every default filled in', () => {
       drain: 20_000,
       sessionTtl: 86_400_000,
       maxSessions: 100_000,
+      maxConnections: null,
+      maxConnectionsPerAddress: null,
       sse: true,
       requireNamespace: false,
+      requireClientId: false,
       mcpo: false,
       publicUrl: null,
       admins: ['default'],
@@ -127,6 +130,8 @@ it('has every default filled in', () => {
       replay: 4_194_304,
       unread: 8_388_608,
       unreadTotal: 268_435_456,
+      batch: 100,
+      subscriptions: 1000,
     },
     audit: {
       enabled: null,
@@ -232,12 +237,32 @@ describe('keys of servers', () => {
   const keys = (value: object) => resolved(value).servers.map((server) => server.key);
   const command = 'x';
 
-  it('are the namespace, or the position if that is empty or taken', () => {
-    expect(keys({ servers: [{ namespace: 'a', command }, { command }, { namespace: 'a', command }] })).toEqual([
-      'a',
-      'server-2',
-      'server-3',
-    ]);
+  const made = expect.stringMatching(/^server-[0-9a-f]{8}$/);
+
+  it('are the namespace, or made from what the server runs if that is empty or taken', () => {
+    const list = [{ namespace: 'a', command }, { command: 'y' }, { namespace: 'a', command: 'z' }];
+    expect(keys({ servers: list })).toEqual(['a', made, made]);
+  });
+
+  it('without a namespace stay the same wherever the entry is, and with other settings', () => {
+    const [one, two] = [{ command: 'one' }, { command: 'two', args: ['${X:-1}'] }];
+    const before = keys({ servers: [one, two] });
+    expect(new Set(before).size).toBe(2);
+    const other = { ...one, timeout: '1m', env: { TOKEN: 'new' }, description: 'text', args: [] };
+    expect(keys({ servers: [{ command: 'new' }, two, other] }).slice(1)).toEqual(before.toReversed());
+  });
+
+  it('of entries that run the same with other variables do not change places', () => {
+    const [dev, prod] = [
+      { command, env: { AT: 'dev' } },
+      { command, env: { AT: 'prod' } },
+    ];
+    const [first, second] = keys({ servers: [dev, prod] });
+    expect(first).not.toBe(second);
+    expect(keys({ servers: [prod, dev] })).toEqual([second, first]);
+    // Neither of them is the other if only one is left.
+    expect(keys({ servers: [prod] })).toEqual([made]);
+    expect(keys({ servers: [prod] })).not.toContain(first);
   });
 
   it('are the name of the entry if its namespace is empty or taken', () => {
@@ -247,20 +272,16 @@ describe('keys of servers', () => {
   });
 
   it('are unique for any namespaces', () => {
-    const list = [{ command }, { namespace: 'server-1', command }, { namespace: 'server-3', command }, { command }];
-    expect(keys({ servers: list, mcpServers: { 'server-4': { command } } })).toEqual([
-      'server-1',
-      'server-2',
-      'server-3',
-      'server-4',
-      'server-5',
-    ]);
-    expect(keys({ servers: [{ namespace: 'server-2', command }, { command }] })).toEqual(['server-2', 'server-2-2']);
+    const [own] = keys({ servers: [{ command }] });
+    const list = [{ namespace: own, command: 'y' }, { command }, { namespace: own, command: 'z' }];
+    expect(keys({ servers: list })).toEqual([own, `${own}-2`, made]);
+    const same = keys({ servers: [{ command }, { command }, { command }] });
+    expect(new Set(same).size).toBe(3);
   });
 
-  it('count servers that are left out', () => {
+  it('do not depend on servers that are left out', () => {
     const config = resolved({ servers: [{ command: 'toolgate' }, { command }] });
-    expect(config.servers.map((server) => server.key)).toEqual(['server-2']);
+    expect(config.servers.map((server) => server.key)).toEqual(keys({ servers: [{ command }] }));
     expect(config.notices).toEqual([
       'first',
       'tools.toml: servers[0]: left out: it would start Toolgate itself again.',
@@ -374,4 +395,12 @@ describe('folders', () => {
       /ENABLE_FS_WATCHER is not true or false.*TOOL_CALL_TIMEOUT_SECONDS is not a number from 0.001 to 2000000/s,
     );
   });
+});
+
+it('knows the tokens of agents as secrets, written out or in a variable, so that they are redacted', () => {
+  const agents = { a: { token: 'literal-token-0123456789' }, b: { token: ['${B_TOKEN}', 'another-token-0123456789'] } };
+  const secrets = resolved({ agents }, { env: { B_TOKEN: 'token-of-the-variable' } }).secrets();
+  expect(secrets).toEqual(
+    expect.arrayContaining(['literal-token-0123456789', 'token-of-the-variable', 'another-token-0123456789']),
+  );
 });

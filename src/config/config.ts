@@ -4,7 +4,7 @@
 
 import { dirname, resolve } from 'node:path';
 import { ALL_REVISIONS } from '../protocol/revisions.ts';
-import { type AgentConfig, resolveAgents, tokenVariables } from './agents.ts';
+import { type AgentConfig, agentTokens, resolveAgents, tokenVariables } from './agents.ts';
 import { type AuditConfig, resolveAudit } from './audit.ts';
 import { type BadEntry, type BrokenDraft, type BrokenEntry, brokenEntry } from './broken.ts';
 import { createContext, splitList } from './context.ts';
@@ -127,13 +127,18 @@ export function resolveConfig(
   );
   const serverKeys = [...resolved.servers, ...resolved.folders].map(({ key }) => key);
   const dataDir = env.DATA_DIR ? resolve(cwd, env.DATA_DIR) : context.path(['data_dir'], settings.dataDir);
-  const toolsets = resolveToolsets(settings, source.defaultControls, context);
+  // Without servers, what there is are folders of tools. They are shown as they are, unless the file says otherwise.
+  const isDock = entries.length === 0 && settings.activeToolsets === null && source.needsServers?.(dataDir) === false;
+  const toolsets = resolveToolsets(settings, isDock ? [] : source.defaultControls, context);
   const http = resolveHttp(settings.http, context);
   const managerToken = http.manager.token();
-  const secrets = secretValues(
-    entries.flatMap((entry) => ('server' in entry ? entry.server : [])),
-    env,
-  );
+  const secrets = [
+    ...secretValues(
+      entries.flatMap((entry) => ('server' in entry ? entry.server : [])),
+      env,
+    ),
+    ...agentTokens(settings.agents, context),
+  ];
   const broken = [...resolved.broken, ...bad];
   const { lineOf = () => undefined, redact = (text: string) => text } = source;
   const config: Config = {

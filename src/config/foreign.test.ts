@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isForeign, readForeign } from './foreign.ts';
+import { isClientFile, isForeign, readForeign } from './foreign.ts';
 import { issueText } from './issues.ts';
 
 function read(servers: Record<string, unknown>) {
@@ -157,5 +157,58 @@ describe('a server of another program', () => {
     const { servers, wrong } = read(JSON.parse('{"__proto__":{"command":"x"}}'));
     expect(servers).toEqual([]);
     expect(wrong).toEqual(['mcpServers.__proto__: this key is not allowed. Rename it.']);
+  });
+});
+
+describe('files of clients under other names', () => {
+  it.each([
+    ['claude_desktop_config.json', { mcpServers: {}, globalShortcut: 'x' }, true],
+    ['settings.json', { mcpServers: {} }, true],
+    ['toolgate.json', { mcpServers: {} }, false],
+    ['ours.json', { mcpServers: {}, controls: [] }, false],
+    ['other.json', { servers: {} }, false],
+    ['x.yaml', { mcpServers: {} }, false],
+  ])('%s', (file, root, expected) => {
+    expect(isClientFile(file, root)).toBe(expected);
+  });
+
+  it('may have a key that is nearly one of ours, which is pointed out', () => {
+    const { notices } = readForeign({ mcpServers: {}, exposed_tool: {}, globalShortcut: 'x' }, '.mcp.json');
+    expect(notices).toEqual([
+      '.mcp.json: ignored "exposed_tool". Did you mean "exposed_tools"?',
+      '.mcp.json: ignored "globalShortcut".',
+    ]);
+  });
+});
+
+describe('variables of other clients', () => {
+  const entry = (server: object, file = '/p/.vscode/mcp.json') => {
+    const [only] = readForeign({ servers: { a: server } }, 'mcp.json', file).entries;
+    return only!;
+  };
+
+  it.each([
+    ['${env:HOME}/x', '${HOME}/x'],
+    ['${userHome}/x', '${HOME}/x'],
+    ['${workspaceFolder}/x', '/p/x'],
+    ['${workspaceFolderBasename}', 'p'],
+    ['${NAME:-x} ${secret:KEY}', '${NAME:-x} ${secret:KEY}'],
+  ])('%s is read as %s', (written, read) => {
+    const server = { command: written, args: [written], env: { A: written, B: 1 }, cwd: written };
+    expect(entry(server)).toMatchObject({
+      server: { command: read, args: [read], env: { A: read, B: '1' }, cwd: read },
+    });
+  });
+
+  it('are about the folder of the file if that is not the folder of an editor', () => {
+    expect(entry({ command: '${workspaceFolder}' }, '/p/q/.mcp.json')).toMatchObject({ server: { command: '/p/q' } });
+  });
+
+  it.each(['input', 'command', 'config'])('${%s:x} leaves out the entry, and the reason is given', (name) => {
+    const left = entry({ command: 'x', env: { TOKEN: `\${${name}:x}` } });
+    expect('issues' in left ? left.issues.map(issueText) : []).toEqual([
+      expect.stringMatching(`^servers.a.env.TOKEN: "\\$\\{${name}:…\\}" .*which Toolgate does not know. Write`),
+    ]);
+    expect(entry({ command: 'x', disabled: true, env: { TOKEN: `\${${name}:x}` } })).toHaveProperty('server');
   });
 });

@@ -6,7 +6,9 @@
 
 import { basename } from 'node:path';
 import { isObject, toObject } from '../base/objects.ts';
+import { similarNames } from '../base/text.ts';
 import type { BadEntry } from './broken.ts';
+import { translateVariables } from './client-variables.ts';
 import { forbiddenKeys, type Issue, issueText, type Path, schemaIssues } from './issues.ts';
 import { policyShape } from './policy.ts';
 import { type Settings, settingsSchema, settingsShape } from './schema.ts';
@@ -39,8 +41,18 @@ export function isPolicyFile(file: string, root: unknown): boolean {
   return isOther && isObject(root) && POLICY_KEYS.some((key) => Object.hasOwn(root, key));
 }
 
+/**
+ * Whether the file is the configuration of a client under another name, such as claude_desktop_config.json: JSON with
+ * `mcpServers` and without any setting of ours. A file with one of those is ours, and its other keys are checked.
+ */
+export function isClientFile(file: string, root: unknown): boolean {
+  if (!/\.json$/i.test(file) || basename(file) === 'toolgate.json' || !isObject(root) || !isObject(root.mcpServers))
+    return false;
+  return Object.keys(root).every((key) => key === '$schema' || !Object.hasOwn(settingsShape, key));
+}
+
 /** Reads the root map of a foreign file; `name` is the file's name in notices. */
-export function readForeign(root: Record<string, unknown>, name: string): ForeignConfig {
+export function readForeign(root: Record<string, unknown>, name: string, file = name): ForeignConfig {
   const notices: string[] = [];
   const entries: (ServerEntry | BadEntry)[] = [];
   const settings: Record<string, unknown> = {};
@@ -52,7 +64,7 @@ export function readForeign(root: Record<string, unknown>, name: string): Foreig
       if (isObject(value)) {
         for (const [name, entry] of Object.entries(value)) {
           const path = [key, name];
-          const server = readServer(name, entry, (message) => notice(path, message));
+          const server = readServer(name, entry, file, (message) => notice(path, message));
           if (Array.isArray(server)) {
             const issues = server.map((issue) => ({ ...issue, path: [...path, ...issue.path] }));
             entries.push({ path, name, written: entry, issues });
@@ -60,7 +72,7 @@ export function readForeign(root: Record<string, unknown>, name: string): Foreig
         }
       } else notice([key], 'left out: it is not a map of servers');
     } else if (!Object.hasOwn(settingsShape, key)) {
-      notice([], `ignored "${key}"`);
+      notice([], `ignored "${key}"${misspelled(key)}`);
     } else if (Object.hasOwn(policyShape, key)) {
       settings[key] = readRules(key, value, notice, issues);
     } else {
@@ -74,6 +86,13 @@ export function readForeign(root: Record<string, unknown>, name: string): Foreig
   if (!('mcpServers' in root) && !('servers' in root)) notice([], 'has no "mcpServers" and no "servers"');
   const parsed = settingsSchema.parse(issues.length > 0 ? {} : settings);
   return { settings: parsed, written: settings, entries, notices, issues };
+}
+
+/** A key that is nearly one of ours was probably meant to be it. */
+function misspelled(key: string): string {
+  const [meant] = similarNames(key, Object.keys(settingsShape), 1);
+  const isNear = meant !== undefined && Math.abs(meant.length - key.length) <= 2;
+  return isNear ? `. Did you mean "${meant}"?` : '';
 }
 
 /**
@@ -109,7 +128,12 @@ interface ForeignServer {
 }
 
 /** The server in `entry`, or what is wrong with it. */
-function readServer(name: string, entry: unknown, notice: (message: string) => void): ForeignServer | Issue[] {
+function readServer(
+  name: string,
+  entry: unknown,
+  file: string,
+  notice: (message: string) => void,
+): ForeignServer | Issue[] {
   const leaveOut = (message: string) => [{ path: [], message }];
   const [forbidden] = forbiddenKeys({ [name]: entry });
   if (forbidden) return [{ ...forbidden, path: forbidden.path.slice(1) }];
@@ -135,10 +159,31 @@ function readServer(name: string, entry: unknown, notice: (message: string) => v
     } else draft[key] = key === 'env' || key === 'headers' ? withTexts(value) : value;
   }
   if (typeof disabled === 'boolean') draft.enabled = !disabled;
+  const unknowable = translateAll(draft, file);
+  // A disabled server needs no values.
+  if (unknowable.length > 0 && draft.enabled !== false) return unknowable;
   const { data: server, error } = serverSchema.safeParse(draft);
   if (error) return schemaIssues(serverSchema, error, draft);
   if (server.namespace !== name && !('namespace' in rest)) notice(`its namespace is "${server.namespace}"`);
   return { server, written: draft };
+}
+
+/** Translates the variables in all texts of an entry. Returns what nobody but the client can fill in. */
+function translateAll(draft: Record<string, unknown>, file: string): Issue[] {
+  const issues: Issue[] = [];
+  const translate = (value: unknown, path: Path): unknown => {
+    if (Array.isArray(value)) return value.map((one, i) => translate(one, [...path, i]));
+    if (isObject(value))
+      return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, translate(one, [...path, key])]));
+    if (typeof value !== 'string') return value;
+    const translated = translateVariables(value, file);
+    if ('text' in translated) return translated.text;
+    issues.push({ path, message: translated.problem });
+    return value;
+  };
+  for (const key of ['command', 'args', 'env', 'cwd', 'url', 'headers'])
+    if (draft[key] !== undefined) draft[key] = translate(draft[key], [key]);
+  return issues;
 }
 
 function namespaceOf(name: string): string {

@@ -20,10 +20,14 @@ export interface HttpConfig {
   /** Milliseconds after which an unused session is forgotten. */
   readonly sessionTtl: number;
   readonly maxSessions: number;
+  /** Connections in all, and from one address; null for the defaults. */
+  readonly maxConnections: number | null;
+  readonly maxConnectionsPerAddress: number | null;
   /** Whether HTTP+SSE of the first revision is offered too. */
   readonly sse: boolean;
   /** Whether clients have to name the namespace that they want to see. */
   readonly requireNamespace: boolean;
+  readonly requireClientId: boolean;
   /** Whether calls are accepted at the addresses that mcpo uses. */
   readonly mcpo: boolean;
   /** The address of `/mcp` as clients know it; null if it is that of `host` and `port`. */
@@ -129,6 +133,12 @@ const httpShape = {
   max_sessions: count(1, 10_000_000)
     .prefault(100_000)
     .describe('How many sessions are kept; beyond that the least recently used one is forgotten.'),
+  max_connections: count(1, 1_000_000)
+    .optional()
+    .describe('How many connections may be open. Default: half of the files that may be open, at most 10,000.'),
+  max_connections_per_address: count(1, 1_000_000)
+    .optional()
+    .describe('How many of them may come from one address. Default: half. Behind a proxy all have one address.'),
   sse: flag()
     .prefault(true)
     .describe(
@@ -139,6 +149,9 @@ const httpShape = {
     .describe(
       'Every client has to name the namespace that it wants to see, in the header `X-Namespace` or in the URL.',
     ),
+  require_client_id: flag()
+    .prefault(false)
+    .describe('Every client of `/mcp` and `/sse` has to send a stable id of its own, in the header `mcp-client-id`.'),
   mcpo: flag()
     .prefault(false)
     .describe(

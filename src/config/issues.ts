@@ -13,6 +13,8 @@ export type LineOf = (path: Path) => number | undefined;
 export interface Issue {
   readonly path: Path;
   readonly message: string;
+  /** A setting of the whole file in the wrong place. The file is refused: without a policy more would be open. */
+  readonly isMisplaced?: true;
 }
 
 const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype']);
@@ -68,14 +70,20 @@ export function valueAt(root: unknown, path: Path): unknown {
   return value;
 }
 
-/** What `schema` found wrong in `value`. */
-export function schemaIssues(schema: z.core.$ZodType, error: z.ZodError, value: unknown): Issue[] {
+/** What `schema` found wrong in `value`, which was read from this document. */
+export function schemaIssues(
+  schema: z.core.$ZodType,
+  error: z.ZodError,
+  value: unknown,
+  document: ConfigDocument | null = null,
+): Issue[] {
+  const isToml = document?.name.toLowerCase().endsWith('.toml') === true;
   const read = (issue: z.core.$ZodIssue, parent: Path): Issue[] => {
     const path: Path = [...parent, ...issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))];
     switch (issue.code) {
       case 'unrecognized_keys': {
         const known = knownKeys(schema, path);
-        return issue.keys.map((key) => ({ path: [...path, key], message: `unknown key.${suggestion(key, known)}` }));
+        return issue.keys.map((key) => unknownKey(key, path, known));
       }
       case 'invalid_key':
         return issue.issues.map(({ message }) => ({ path, message }));
@@ -91,6 +99,23 @@ export function schemaIssues(schema: z.core.$ZodType, error: z.ZodError, value: 
     return [{ path, message: issue.message + found }];
   };
   return error.issues.flatMap((issue) => read(issue, []));
+
+  function unknownKey(key: string, path: Path, known: readonly string[]): Issue {
+    const isTop = path.length > 0 && knownKeys(schema, []).includes(key);
+    if (!isTop) {
+      const isOfServer = path.length === 0 && knownKeys(schema, ['servers', 0]).includes(key);
+      const hint = isOfServer ? ` It belongs to a server${isToml ? ': write it below [[servers]]' : ''}.` : '';
+      return { path: [...path, key], message: `unknown key.${hint || suggestion(key, known)}` };
+    }
+    // In TOML everything below a header belongs to it, so a setting at the end of the file belongs to the last server.
+    const first = typeof path[1] === 'number' ? `[[${path[0]}]]` : 'header in brackets';
+    const place = isToml ? `before the first ${first}` : 'at the top level of the file';
+    return {
+      path: [...path, key],
+      message: `a setting of the whole file, not of ${pathText(path)}. It belongs ${place}.`,
+      isMisplaced: true,
+    };
+  }
 }
 
 function suggestion(key: string, known: readonly string[]): string {

@@ -47,6 +47,8 @@ export type Launch =
       /** Changes with the content of the folder. */
       readonly version: string;
       readonly isolation: Isolation;
+      /** False: it cannot reach the network. Absent: it can. */
+      readonly network?: false;
       /** Bytes; null for any number. */
       readonly memory: number | null;
     }

@@ -19,6 +19,10 @@ export interface LimitsConfig {
   /** Bytes that one client may leave unread, and that all clients may together. */
   readonly unread: number;
   readonly unreadTotal: number;
+  /** Messages of one batch. */
+  readonly batch: number;
+  /** Resources that one client may be subscribed to. */
+  readonly subscriptions: number;
 }
 
 export const limitsSchema = section({
@@ -40,4 +44,6 @@ export const limitsSchema = section({
   unread_total: size()
     .prefault('256MiB')
     .describe('How much all clients together may leave unread: beyond that the stream of the slowest one ends.'),
+  batch: count(1, 100_000).prefault(100).describe('Messages of one batch, which revisions up to 2025-03-26 allow.'),
+  subscriptions: count(1, 1_000_000).prefault(1_000).describe('How many resources one client may be subscribed to.'),
 }) satisfies z.ZodType<LimitsConfig>;

@@ -68,6 +68,27 @@ describe('the file', () => {
     expect(await load({ DATA_DIR: 'data' })).toMatchObject({ startWait: 1, notices: [] });
   });
 
+  it('is not needed if there is a data folder, and shows what is in it', async () => {
+    const inData = { file: join(cwd, 'data/config.yaml'), dataDir: join(cwd, 'data'), controls: [], notices: [] };
+    expect(await load({ DATA_DIR: 'data' })).toMatchObject(inData);
+    await mkdir(join(cwd, '.toolgate/tools'), { recursive: true });
+    const own = { file: join(cwd, '.toolgate/config.yaml'), dataDir: join(cwd, '.toolgate'), controls: [] };
+    expect(await load()).toMatchObject(own);
+    await write('.toolgate/config.yaml', 'start_wait: 7');
+    expect(await load()).toMatchObject({ ...own, startWait: 7 });
+  });
+
+  it('that has no servers shows the tools of folders without a control', async () => {
+    await write('tools.toml', '');
+    expect((await load()).controls).toEqual(['activate']);
+    await mkdir(join(cwd, '.toolgate/tools'), { recursive: true });
+    expect((await load()).controls).toEqual([]);
+    await write('tools.toml', 'active_toolsets = ["x_*"]');
+    expect((await load()).controls).toEqual(['activate']);
+    await write('tools.toml', '[[servers]]\ncommand = "x"');
+    expect((await load()).controls).toEqual(['activate']);
+  });
+
   it('may be reached by a symlink, and paths stay relative to the link', async () => {
     await mkdir(join(cwd, 'real'));
     await write('real/x.toml', '[[servers]]\ncommand = "x"\ncwd = "y"');
@@ -304,12 +325,13 @@ tools = ["a"]
     );
     const config = await load();
     // A broken entry keeps its name, so that policies for it apply to no other server.
-    expect(keys(config)).toEqual(['first', 'server-3', 'server-5']);
+    const made = expect.stringMatching(/^server-[0-9a-f]{8}$/);
+    expect(keys(config)).toEqual(['first', made, made]);
     expect(config.toolsets.map(({ name }) => name)).toEqual(['right']);
     expect(problems(config)).toEqual([
       ['same', 'tools.toml:7: servers[1].comand: unknown key. Did you mean "command"?'],
       [
-        'server-4',
+        made,
         'tools.toml:15: servers[3].headers.A: the environment variable TOKEN is not set. Set it, or give a default: ${TOKEN:-default}.',
       ],
       [
@@ -414,4 +436,54 @@ describe('a configuration given in code', () => {
     expect(Object.isFrozen(value.servers[0]?.args)).toBe(false);
     expect(Object.isFrozen(value.http.allowed_hosts)).toBe(false);
   });
+});
+
+describe('a setting of the whole file below [[servers]]', () => {
+  it.each([
+    'active_toolsets = ["a_*"]',
+    'controls = []',
+    'data_dir = "x"',
+    'denied_tools = { a = ["x"] }',
+    'http = { port = 1 }',
+    'toolsets = { x = { tools = ["a.b"] } }',
+  ])('%s refuses the file and says where it belongs', async (line) => {
+    const good = '[[servers]]\nnamespace = "good"\ncommand = "x"\n';
+    const message = await messageFor('tools.toml', `${good}[[servers]]\nnamespace = "a"\ncommand = "x"\n${line}\n`);
+    const key = line.split(' ')[0];
+    expect(message).toBe(
+      `config_invalid\ntools.toml:7: servers[1].${key}: a setting of the whole file, not of servers[1]. It belongs before the first [[servers]].`,
+    );
+  });
+
+  it('is told in the words of the language, and below other headers too', async () => {
+    expect(await messageFor('x.yaml', 'servers:\n  - command: x\n    controls: []\n')).toContain(
+      'It belongs at the top level of the file.',
+    );
+    expect(await messageFor('x.toml', '[http]\nport = 1\ncontrols = []\n')).toContain(
+      'http.controls: a setting of the whole file, not of http. It belongs before the first header in brackets.',
+    );
+  });
+
+  it('has a counterpart: keys of a server at the top', async () => {
+    expect(await messageFor('x.toml', 'command = "x"\n')).toContain(
+      'command: unknown key. It belongs to a server: write it below [[servers]].',
+    );
+  });
+});
+
+it('reads the file of a client under its own name: what is known is used, toolsets are equipped, the rest is mentioned', async () => {
+  const file = {
+    globalShortcut: 'Ctrl+Space',
+    mcpServers: { a: { command: 'x', args: ['${env:HOME}'], env: { PORT: 8080 } }, b: { command: '${input:key}' } },
+  };
+  await write('claude_desktop_config.json', JSON.stringify(file));
+  const { servers, controls, names, notices, broken } = await load({ HOME: '/h' }, 'claude_desktop_config.json');
+  expect(servers).toMatchObject([{ key: 'a', launch: { args: ['/h'], env: { PORT: '8080' } } }]);
+  expect([controls, names]).toEqual([['equip'], 'flat']);
+  expect(notices).toEqual(['claude_desktop_config.json: ignored "globalShortcut".']);
+  expect(broken).toMatchObject([{ key: 'b', problem: expect.stringContaining('which Toolgate does not know') }]);
+});
+
+it('takes the folder and the variables of the process if a program gives none', () => {
+  expect(configFromValue({}).dataDir).toBe(join(process.cwd(), '.toolgate'));
 });

@@ -9,7 +9,7 @@ import { environmentSecrets } from '../secrets/secret-values.ts';
 import { type BadEntry, type BrokenDraft, sectionOf, splitIssues, withoutEntries } from './broken.ts';
 import { type Config, type ConfigSource, resolveConfig } from './config.ts';
 import type { EnvVars } from './expand.ts';
-import { isForeign, isPersona, isPolicyFile, readForeign, readPersona } from './foreign.ts';
+import { isClientFile, isForeign, isPersona, isPolicyFile, readForeign, readPersona } from './foreign.ts';
 import {
   type ConfigDocument,
   forbiddenKeys,
@@ -34,8 +34,9 @@ const FILE_NAMES = [
   '.mcp.json',
 ] as const;
 
-/** Used if the working directory has none, so that a container needs nothing but its volume. */
+/** Used if the working directory has none. It may be missing, so that a container needs nothing but its volume. */
 const IN_DATA_DIR = 'config.yaml';
+const DATA_DIR = '.toolgate';
 
 /** Where folders of tools are in the data folder. */
 const TOOL_FOLDERS = 'tools';
@@ -50,7 +51,7 @@ export interface LoadOptions {
   readonly env: EnvVars;
   /**
    * The file that the user named; else `TOOLGATE_CONFIG`, else the first of the usual names in `cwd`, else `config.yaml` in
-   * `DATA_DIR`.
+   * the data folder: `DATA_DIR`, or `.toolgate`. A data folder needs no configuration.
    */
   readonly path?: string | undefined;
 }
@@ -60,6 +61,8 @@ export interface FoundConfig {
   readonly file: string;
   /** Names of the configuration files in the same folder that are ignored. */
   readonly others: readonly string[];
+  /** The data folder that the file is in; absent for a file elsewhere. The file may be missing. */
+  readonly dataDir?: string;
 }
 
 export function findConfig({ cwd, env, path }: LoadOptions): FoundConfig {
@@ -75,8 +78,10 @@ export function findConfig({ cwd, env, path }: LoadOptions): FoundConfig {
   }
   const [first, ...others] = FILE_NAMES.filter((name) => existsSync(resolve(cwd, name)));
   if (first === undefined) {
-    const inData = env.DATA_DIR ? resolve(cwd, env.DATA_DIR, IN_DATA_DIR) : null;
-    if (inData !== null && existsSync(inData)) return { file: inData, others: [] };
+    const dataDir = resolve(cwd, env.DATA_DIR || DATA_DIR);
+    const file = join(dataDir, IN_DATA_DIR);
+    if (env.DATA_DIR || [file, join(dataDir, TOOL_FOLDERS)].some((path) => existsSync(path)))
+      return { file, others: [], dataDir };
     const message = `There is no configuration in ${cwd}. Create tools.toml there, or name a file with --config. An example:\n\n${EXAMPLE}\n`;
     throw new GatewayError('config_missing', message);
   }
@@ -102,7 +107,8 @@ const TOOLS_TOML: SourceDefaults = { ...OWN, defaultControls: ['activate'] };
  */
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   try {
-    const { file, others } = findConfig(options);
+    const { file, others, dataDir } = findConfig(options);
+    if (dataDir !== undefined) return await loadFromDataDir(file, dataDir, options);
     const document = await readDocument(file, options.cwd);
     if (isPersona(file)) return await loadPersona(file, document, options);
     const notices = others.length > 0 ? [ignoredText(document.name, others)] : [];
@@ -112,6 +118,14 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     const redact = redactorOf(options);
     throw new GatewayError(error.code, redact(error.message), { cause: error.cause, details: error.details });
   }
+}
+
+async function loadFromDataDir(file: string, dataDir: string, options: LoadOptions): Promise<Config> {
+  const document = existsSync(file)
+    ? await readDocument(file, options.cwd)
+    : await parseConfig('', displayName(file, options.cwd));
+  const env = { ...options.env, DATA_DIR: dataDir };
+  return withLines(document, () => loadDocument(file, document, [], { ...options, env }));
 }
 
 function redactorOf({ env }: Pick<LoadOptions, 'env'>): (text: string) => string {
@@ -132,10 +146,10 @@ async function loadDocument(
   const { value, name } = document;
   const redact = redactorOf({ env });
   const isPolicy = isPolicyFile(file, value);
-  if (isPolicy || isForeign(file)) {
+  if (isPolicy || isForeign(file) || isClientFile(file, value)) {
     if (!isObject(value))
       throw new InvalidConfig(document, [{ path: [], message: 'expected a map with "mcpServers"' }]);
-    const foreign = readForeign(value, name);
+    const foreign = readForeign(value, name, file);
     if (foreign.issues.length > 0) throw new InvalidConfig(document, foreign.issues);
     return withBrokenLines(document, async (lineOf) =>
       resolveConfig(foreign.settings, foreign.entries, {
@@ -193,7 +207,7 @@ async function loadPersona(file: string, { name, value }: ParsedText, { cwd, env
   if (!isObject(value)) throw new InvalidConfig(document, [{ path: [], message: 'expected a map with "toolsets"' }]);
   const { toolsets, equipped, problems } = readPersona(value);
   const servers = await readDocument(resolve(dirname(file), 'mcp.json'), cwd);
-  const foreign = readForeign(toObject(servers.value), servers.name);
+  const foreign = readForeign(toObject(servers.value), servers.name, resolve(dirname(file), 'mcp.json'));
   if (foreign.issues.length > 0) throw new InvalidConfig(servers, foreign.issues);
   const settings = { ...foreign.settings, toolsets: { ...foreign.settings.toolsets, ...toolsets } };
   const config = resolveConfig(settings, foreign.entries, {
@@ -219,7 +233,10 @@ async function loadPersona(file: string, { name, value }: ParsedText, { cwd, env
  *   { cwd: process.cwd(), env: process.env },
  * );
  */
-export function configFromValue(value: unknown, { cwd, env }: Pick<LoadOptions, 'cwd' | 'env'>): Config {
+export function configFromValue(
+  value: unknown,
+  { cwd, env }: Pick<LoadOptions, 'cwd' | 'env'> = { cwd: process.cwd(), env: process.env },
+): Config {
   const document: ConfigDocument = { name: 'configuration' };
   const settings = validate(value, document);
   return resolveConfig(settings, entriesIn(settings, value), {
@@ -246,7 +263,7 @@ function validateEntries(value: unknown, document: ConfigDocument): ValidEntries
   const { data, error } = fileSchema.safeParse(value, { jitless: true });
   const forbidden = forbiddenKeys(value);
   if (!error && forbidden.length === 0) return { settings: data, entries: entriesIn(data, value), bad: [] };
-  const { entries: bad, others } = splitIssues(error ? schemaIssues(fileSchema, error, value) : []);
+  const { entries: bad, others } = splitIssues(error ? schemaIssues(fileSchema, error, value, document) : []);
   if (forbidden.length > 0 || others.length > 0) validate(value, document);
   const paths = [...bad.values()].map(({ path }) => path);
   // Throws if there is something wrong with what is left.
@@ -296,7 +313,7 @@ function validate(value: unknown, document: ConfigDocument): ConfigFile {
   const { data, error } = fileSchema.safeParse(value, { jitless: true });
   const places = new Set(forbidden.map((issue) => pathText(issue.path)));
   const others = error
-    ? schemaIssues(fileSchema, error, value).filter((issue) => !places.has(pathText(issue.path)))
+    ? schemaIssues(fileSchema, error, value, document).filter((issue) => !places.has(pathText(issue.path)))
     : [];
   if (error || forbidden.length > 0) throw new InvalidConfig(document, [...forbidden, ...others]);
   return data;

@@ -24,7 +24,7 @@ describe('the message of the schema for', () => {
       'a key that resembles none',
       { limits: { zzzzzzz: 1 } },
       [
-        'limits.zzzzzzz: unknown key. Known keys: body, depth, message, max_result, page, replay, unread, unread_total.',
+        'limits.zzzzzzz: unknown key. Known keys: body, depth, message, max_result, page, replay, unread, unread_total, batch, subscriptions.',
       ],
     ],
     [
@@ -216,7 +216,7 @@ describe('the message of the schema for', () => {
     [
       'an unknown control',
       { controls: ['activte'] },
-      ['controls[0]: expected "activate", "equip", "auto", "request" or "prompt", found "activte".'],
+      ['controls[0]: expected "activate", "equip", "toolsets", "auto", "request" or "prompt", found "activte".'],
     ],
     ['an unknown kind of names', { names: 'flt' }, ['names: expected "join" or "flat", found "flt".']],
     [
@@ -298,6 +298,7 @@ it('accepts an empty configuration and fills in every default', () => {
       maxSessions: 100_000,
       sse: true,
       requireNamespace: false,
+      requireClientId: false,
       mcpo: false,
       admins: ['default'],
       trustAgentHeader: false,
@@ -309,6 +310,8 @@ it('accepts an empty configuration and fills in every default', () => {
       replay: 4_194_304,
       unread: 8_388_608,
       unreadTotal: 268_435_456,
+      batch: 100,
+      subscriptions: 1000,
     },
     audit: { retention: 30, arguments: false, results: false, maxValue: 16_384, onFailure: 'continue' },
     secrets: { redactResults: true },

@@ -3,6 +3,7 @@
  */
 
 import * as z from 'zod';
+import { canonicalJson, sha256 } from '../base/hash.ts';
 import { isObject } from '../base/objects.ts';
 import { quotedList } from '../base/text.ts';
 import { type BadEntry, type BrokenDraft, describeBroken } from './broken.ts';
@@ -24,13 +25,19 @@ import { startsToolgate } from './self-reference.ts';
 
 /** One server of a configuration. */
 export interface ServerConfig {
-  /** Unique in the configuration: the namespace, or `server-N` if that is empty or taken. Names the server in logs. */
+  /**
+   * Unique in the configuration: the namespace, or the name of the entry. If there is neither, or they are taken, a name
+   * made from what it runs, which stays the same wherever its entry is. Names the server in logs and in toolsets.
+   */
   readonly key: string;
   readonly namespace: string;
   readonly launch: Launch;
   /** Hash of `launch` and `share`. It names the offer on disk and decides whether a reload restarts the server. */
   readonly launchHash: string;
   readonly description: string;
+  /** Version and author of a folder of tools, as it says itself; absent if it does not. */
+  readonly version?: string;
+  readonly author?: string;
   readonly enabled: boolean;
   readonly required: boolean;
   readonly start: 'eager' | 'lazy';
@@ -280,12 +287,13 @@ export function resolveServers(
   const written = new Map<string, RawServer>();
   const broken: BrokenDraft[] = [];
   const taken = new Set<string>();
-  for (const [i, entry] of entries.entries()) {
+  const madeKey = keyMaker(entries);
+  for (const entry of entries) {
     const { path, name } = entry;
     // A broken entry keeps its key, so that no policy or limit for it is applied to another server.
     const leaveBroken = (issues: readonly Issue[]) => {
       const known = describeBroken(entry.written, name);
-      const key = freeKey([known.namespace, name, `server-${i + 1}`], taken);
+      const key = freeKey([known.namespace, name, madeKey(entry)], taken);
       const place = (known.kind === 'folder' ? folders : servers).length;
       broken.push({ section: 'servers', key, issues, server: { ...known, place } });
     };
@@ -304,7 +312,7 @@ export function resolveServers(
     } else if ('file' in target && startsToolgate([target.file, ...target.args])) {
       leaveOut('it would start Toolgate itself again.');
     } else {
-      const key = freeKey([server.namespace, name, `server-${i + 1}`], taken);
+      const key = freeKey([server.namespace, name, madeKey(entry)], taken);
       if (isObject(entry.written)) written.set(key, { isShellLine, entry: entry.written });
       if ('kind' in target) servers.push(resolveServer(entry, key, target, settings));
       else folders.push(resolveFolderEntry(entry, key, target, settings));
@@ -394,6 +402,33 @@ function resolveCommon(
     },
     tools: resolveToolLimits(server.tools ?? {}),
   };
+}
+
+/**
+ * Keys for entries without a name, made from what they run as it is written. A place in the file would belong to another
+ * server after an edit, and toolsets and policies with it. Entries that run the same differ by their variables.
+ */
+function keyMaker(entries: readonly (ServerEntry | BadEntry)[]): (entry: ServerEntry | BadEntry) => string {
+  const counts = new Map<string, number>();
+  const runs = (entry: ServerEntry | BadEntry) => hashOf(entry, ['command', 'args', 'url', 'folder', 'cwd']);
+  for (const entry of entries) counts.set(runs(entry), (counts.get(runs(entry)) ?? 0) + 1);
+  return (entry) => {
+    const hash = runs(entry);
+    const isOnly = counts.get(hash) === 1;
+    return `server-${isOnly ? hash : hashOf(entry, ['command', 'args', 'url', 'folder', 'cwd', 'env', 'headers'])}`;
+  };
+}
+
+function hashOf(entry: ServerEntry | BadEntry, keys: readonly string[]): string {
+  const written: Readonly<Record<string, unknown>> =
+    'server' in entry ? { ...entry.server } : isObject(entry.written) ? entry.written : {};
+  const values = keys.map((key) => (isEmpty(written[key]) ? null : written[key]));
+  return sha256(canonicalJson(values)).slice(0, 8);
+}
+
+/** Absent keys of valid entries have defaults. */
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === null || (typeof value === 'object' && Object.keys(value).length === 0);
 }
 
 /** The first candidate that is neither empty nor taken; if all are, the last one with a number. */

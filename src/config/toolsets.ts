@@ -5,7 +5,7 @@ import type { ResolveContext } from './context.ts';
 import { choice, type Section, section, text, toolList } from './fields.ts';
 
 /** `auto` stands for `activate`, or for no control if there are only a few tools. */
-export type Control = 'activate' | 'equip' | 'auto' | 'request' | 'prompt';
+export type Control = 'activate' | 'equip' | 'toolsets' | 'auto' | 'request' | 'prompt';
 
 /** Which clients are offered `toolman_call`. */
 export type CallThrough = 'auto' | 'always' | 'never';
@@ -28,7 +28,10 @@ const toolsetSchema = section(
   { id: 'Toolset', description: 'A named choice of tools.' },
 );
 
-const CONTROLS = ['activate', 'equip', 'auto', 'request', 'prompt'] as const satisfies Control[];
+const CONTROLS = ['activate', 'equip', 'toolsets', 'auto', 'request', 'prompt'] as const satisfies Control[];
+
+/** The controls with which a model chooses its tools. */
+const SELECTING: readonly Control[] = ['activate', 'equip', 'toolsets'];
 
 export const toolsetShape = {
   active_toolsets: toolList()
@@ -42,7 +45,7 @@ export const toolsetShape = {
     .transform((controls): readonly Control[] => (controls === 'auto' ? [controls] : controls))
     .optional()
     .describe(
-      'Built-in tools that let a model change what it sees. `auto` shows up to 20 tools of at most 5,000 tokens directly, and is `activate` for more. ' +
+      'Built-in tools that let a model change what it sees: single tools (`activate`), one toolset at a time (`equip`), or any number of toolsets (`toolsets`). `auto` shows up to 20 tools of at most 5,000 tokens directly, and is `activate` for more. ' +
         'Default: `["activate"]` in tools.toml, `["equip"]` in .mcp.json, else none.',
     ),
   call_through: choice(['auto', 'always', 'never'] satisfies CallThrough[])
@@ -62,7 +65,7 @@ export const toolsetShape = {
   toolsets: z
     .record(z.string(), toolsetSchema, { error: 'expected a map of toolsets' })
     .optional()
-    .describe('Toolsets by name, in addition to saved ones: named choices of tools to equip.'),
+    .describe('Toolsets by name, in addition to saved ones: named choices of tools to equip or enable.'),
 };
 
 export function resolveToolsets(
@@ -70,8 +73,7 @@ export function resolveToolsets(
   defaultControls: readonly Control[],
   { texts, add }: ResolveContext,
 ) {
-  const other =
-    controls?.includes('auto') === true ? controls.find((one) => one === 'activate' || one === 'equip') : null;
+  const other = controls?.includes('auto') === true ? controls.find((one) => SELECTING.includes(one)) : null;
   if (other) add(['controls'], `"auto" chooses what to show by itself. Leave it out, or leave "${other}" out`);
   return {
     activeToolsets: activeToolsets === null ? null : texts(['active_toolsets'], activeToolsets),

@@ -6,6 +6,7 @@ import { isActive, type Selection } from '../access/selection.ts';
 import { includesTool, type Toolset } from '../access/toolset.ts';
 import { countFitting, type FitLine, fitLines } from '../base/fit.ts';
 import { memo } from '../base/memo.ts';
+import { missingLine } from '../catalog/away.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { oneLine, overviewOf, type ServerOverview } from '../catalog/overview.ts';
@@ -55,9 +56,10 @@ export function describeActivation(
   toolsets: readonly Toolset[],
   room: number,
 ): string {
-  const whole = wholeCatalog(catalog, selection, room - WHOLE_RULE.length - 2);
-  if (whole !== null) return `${WHOLE_RULE}\n\n${whole}`;
-  const head = `${ruleFor(catalog)}\n\nServers (number of tools):\n`;
+  const missing = missingPart(catalog);
+  const whole = wholeCatalog(catalog, selection, roomForWhole(catalog, room));
+  if (whole !== null) return `${WHOLE_RULE}${missing}\n\n${whole}`;
+  const head = `${ruleFor(catalog)}${missing}\n\nServers (number of tools):\n`;
   const named = toolsetLine(toolsetsWithin(catalog, toolsets), Math.floor(room / 5));
   const servers = serverLines(catalog, room - head.length - named.length);
   const start = head + servers;
@@ -66,7 +68,17 @@ export function describeActivation(
 
 /** Whether the description has no room for the whole catalog. */
 export function isCatalogCut(catalog: Catalog, selection: Selection, room: number): boolean {
-  return room < Number.POSITIVE_INFINITY && wholeCatalog(catalog, selection, room - WHOLE_RULE.length - 2) === null;
+  return room < Number.POSITIVE_INFINITY && wholeCatalog(catalog, selection, roomForWhole(catalog, room)) === null;
+}
+
+function roomForWhole(catalog: Catalog, room: number): number {
+  return room - WHOLE_RULE.length - 2 - missingPart(catalog).length;
+}
+
+/** Which servers are missing and why. A model that finds a tool in no list must not conclude that there is none. */
+function missingPart(catalog: Catalog): string {
+  const line = missingLine(catalog);
+  return line === '' ? '' : `\n\n${line}`;
 }
 
 /** The most characters of the servers in the instructions. */

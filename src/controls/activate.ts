@@ -3,6 +3,7 @@
  * lists the rest.
  */
 import { byScheme } from '../access/alias.ts';
+import { patternOfServer } from '../access/pattern-hint.ts';
 import {
   changeSelection,
   isActive,
@@ -16,9 +17,9 @@ import { GatewayError } from '../base/errors.ts';
 import { toObject } from '../base/objects.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { counted, similarNames } from '../base/text.ts';
-import { type Catalog, nameIn } from '../catalog/catalog.ts';
+import { awayError, awayText, awayWith } from '../catalog/away.ts';
+import { type AwaySource, type Catalog, nameIn } from '../catalog/catalog.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
-import { startingText, startingWith } from '../catalog/starting.ts';
 import { textResult } from '../protocol/rpc.ts';
 import { describeActivation, toolsetsWithin } from './activate-text.ts';
 import { invalid } from './arguments.ts';
@@ -93,8 +94,11 @@ export function activate(
   }
   const names = { tools: [...catalog.entries.tool.keys()], resources: resourceNames(catalog) };
   const known = { tools: new Set(names.tools), resources: new Set(names.resources) };
+  const isKnownAs = (kind: Switchable, name: string) =>
+    known[kind].has(name) || (isPattern(name) && names[kind].some((one) => matchesPattern(name, one)));
   const bad: string[] = [];
-  const starting = new Set<string>();
+  const missing: string[] = [];
+  const away = new Set<AwaySource>();
   const sets = {} as Record<ListName, Set<string>>;
   for (const list of LISTS) {
     const kind: Switchable = list.startsWith('tools') ? 'tools' : 'resources';
@@ -103,18 +107,23 @@ export function activate(
         ? withoutToolsets(lists[list], known.tools, catalog, toolsets)
         : lists[list].map((uri) => exposedUri(catalog, known.resources, uri));
     sets[list] = resolveNames(wanted, names[kind], known[kind], (name) => {
-      const servers = startingWith(catalog, name);
-      for (const { key } of servers) starting.add(key);
+      const servers = awayWith(catalog, kind === 'tools' ? ['tool'] : ['resource', 'template'], name);
+      for (const server of servers) away.add(server);
       const candidates = bad.length < MAX_SUGGESTED ? names[kind] : [];
-      bad.push(
-        servers.length > 0 ? `${name} in ${list} (${startingText(servers)})` : unknownName(name, list, candidates),
-      );
+      const other: ListName = LISTS[(LISTS.indexOf(list) + 2) % LISTS.length]!;
+      if (servers.length > 0) missing.push(`${name} in ${list} (${awayText(servers)})`);
+      else if (isKnownAs(otherKind(kind), name)) bad.push(`${name} in ${list} (it belongs in ${other})`);
+      else bad.push(unknownName(name, list, candidates, catalog));
     });
   }
-  if (bad.length > 0) {
-    throw new GatewayError('item_unknown', `Nothing was changed. Unknown names: ${bad.join('; ')}.`, {
-      details: starting.size > 0 ? { starting: [...starting] } : {},
-    });
+  const problems = [
+    ...(bad.length > 0 ? [`Unknown names: ${bad.join('; ')}.`] : []),
+    ...(missing.length > 0 ? [`Not available now: ${missing.join('; ')}.`] : []),
+  ];
+  if (problems.length > 0) {
+    const text = ['Nothing was changed.', ...problems].join(' ');
+    if (away.size === 0) throw new GatewayError('item_unknown', text);
+    throw awayError([...away], text, bad.length > 0 ? 'item_unknown' : null);
   }
   refuseOverlap(sets.tools_on, sets.tools_off, 'tools');
   refuseOverlap(sets.resources_on, sets.resources_off, 'resources');
@@ -194,8 +203,13 @@ function withoutToolsets(
   return wanted.flatMap((name) => (known.has(name) ? [name] : (meant.get(name)?.map((entry) => entry.name) ?? [name])));
 }
 
-function unknownName(name: string, list: ListName, names: readonly string[]): string {
-  const similar = similarNames(name, names);
+function otherKind(kind: Switchable): Switchable {
+  return kind === 'tools' ? 'resources' : 'tools';
+}
+
+function unknownName(name: string, list: ListName, names: readonly string[], catalog: Catalog): string {
+  const pattern = patternOfServer(name, catalog);
+  const similar = pattern !== null ? [pattern] : similarNames(name, names);
   const hint = similar.length > 0 ? ` (did you mean ${similar.join(', ')}?)` : '';
   return `${name} in ${list}${hint}`;
 }

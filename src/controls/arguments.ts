@@ -50,9 +50,33 @@ export function readList(args: Arguments, key: string, most: number): readonly u
   return list;
 }
 
-/** A tool reference: by name or by `refId`. */
+/** A whole number, or undefined if it is absent. */
+export function readNumber(args: Arguments, key: string, least: number): number | undefined {
+  const value = args[key];
+  if (value === undefined) return undefined;
+  if (!Number.isInteger(value) || (value as number) < least)
+    throw invalid(`"${key}" must be a whole number, at least ${least}.`);
+  return value as number;
+}
+
+/** How much an answer says. The short form is enough to choose and to call tools. */
+export function readDetail(args: Arguments): 'short' | 'full' {
+  const detail = args.detail ?? 'short';
+  if (detail !== 'short' && detail !== 'full') throw invalid('"detail" must be "short" or "full".');
+  return detail;
+}
+
+/** A list of tool references. */
+export function readReferences(args: Arguments, key: string): Partial<ToolReference>[] {
+  return readList(args, key, 100).map((one, index) => readReference(one, `Tool ${index + 1} of "${key}"`));
+}
+
+/** A tool reference: by name or by `refId`. A string is a name. */
 export function readReference(value: unknown, where: string): Partial<ToolReference> {
-  const given = readArguments(value ?? {}, ['namespacedName', 'refId']);
+  if (typeof value === 'string') return { namespacedName: readText({ name: value }, 'name', 1_000) };
+  if (!isObject(value)) throw invalid(`${where} must be an object such as {"namespacedName": "git.status"}.`);
+  // Models copy what discover-all-tools says, which has a description.
+  const given = readArguments(value, ['namespacedName', 'refId', 'description']);
   const { namespacedName, refId } = given;
   if ((namespacedName === undefined) === (refId === undefined))
     throw invalid(`${where} needs either "namespacedName" or "refId".`);

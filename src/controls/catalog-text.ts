@@ -1,6 +1,7 @@
 /** The items of a catalog as a model reads them: one line each, all of them, or page by page. */
 import { isActive, type Selection } from '../access/selection.ts';
 import { memo } from '../base/memo.ts';
+import { missingLine } from '../catalog/away.ts';
 import { type Catalog, nameIn } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { headingOf } from '../catalog/introduction.ts';
@@ -128,5 +129,6 @@ export function catalogDocument(catalog: Catalog, selection: Selection): string 
   const others = catalog.introductions
     .filter(({ key, instructions }) => !shown.has(key) && instructions !== '')
     .map((one) => `${headingOf(one)}\n\n${one.instructions}`);
-  return [...parts, ...others].join('\n\n');
+  const missing = missingLine(catalog);
+  return [...parts, ...others, ...(missing === '' ? [] : [missing])].join('\n\n');
 }

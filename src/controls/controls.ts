@@ -1,8 +1,9 @@
 /** The control tools that a configuration enables. */
 import { serverToolsetName } from '../access/implicit-toolsets.ts';
 import { textRoom } from '../access/text-room.ts';
-import type { Toolset } from '../access/toolset.ts';
+import { includesTool, type Toolset } from '../access/toolset.ts';
 import type { ViewControls } from '../access/view.ts';
+import { quotedList } from '../base/text.ts';
 import { CALL, CALL_ENTRY } from '../calls/through.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
@@ -26,6 +27,7 @@ import {
   equipInstructions,
 } from './equip-tools.ts';
 import { CATALOG_RESOURCE } from './own-resources.ts';
+import { ENABLE, TOOLSET_ENTRIES, toolsetInstructions, toolsetTool } from './toolset-tools.ts';
 
 export interface Controls extends ViewControls {
   /** Reserved names, which no server's tool can have. */
@@ -45,6 +47,9 @@ export interface ControlsOptions {
   readonly catalog: Config['catalog'];
 }
 
+/** The most toolsets of users that advice names. */
+const MOST_NAMED = 2;
+
 const NO_TOOLSETS: readonly Toolset[] = [];
 const NO_OPTIONS: ControlsOptions = {
   program: null,
@@ -60,13 +65,24 @@ export function createControls(
   const ofProgram = program?.entries ?? [];
   const activates = controls.includes('activate');
   const equips = controls.includes('equip');
+  const enables = controls.includes('toolsets');
+  const enabling = enables ? TOOLSET_ENTRIES : [];
   const approving = approvalEntries(controls);
-  const toolsetOf = ({ sourceKey }: Entry) =>
-    serverToolsetName(sourceKey, (name) => toolsets().some((toolset) => toolset.name === name));
+  /** A few toolsets that have the tool: those that users made first, because they are smaller than a whole server. */
+  const toolsetsOf = (entry: Entry) => {
+    const made = toolsets();
+    const own = made.filter((toolset) => includesTool(toolset, entry)).map(({ name }) => name);
+    const server = serverToolsetName(entry.sourceKey, (name) => made.some((toolset) => toolset.name === name));
+    return [...own.slice(0, MOST_NAMED), server];
+  };
   // Where nothing can be switched, a client's first list has all that there is.
-  const calls = callThrough === 'always' || (callThrough === 'auto' && (activates || equips));
+  const calls = callThrough === 'always' || (callThrough === 'auto' && (activates || equips || enables));
   const instructions = (catalog: Catalog) =>
-    [activates ? activateInstructions(catalog) : '', equips ? equipInstructions(catalog, toolsets()) : '']
+    [
+      activates ? activateInstructions(catalog) : '',
+      equips ? equipInstructions(catalog, toolsets()) : '',
+      enables ? toolsetInstructions(catalog, toolsets()) : '',
+    ]
       .filter((text) => text !== '')
       .join('\n\n');
   return {
@@ -75,6 +91,7 @@ export function createControls(
       ...(activates ? [ACTIVATE] : []),
       ...(calls ? [CALL] : []),
       ...(equips ? [...EQUIP_NAMES, ...Object.keys(EQUIP_ALIASES)] : []),
+      ...enabling.map(({ name }) => name),
       ...approving.map(({ name }) => name),
     ],
     entries: (catalog, selection, client) => [
@@ -82,6 +99,7 @@ export function createControls(
       ...(activates ? [activateEntry(catalog, selection, textRoom(client, form).description, toolsets())] : []),
       ...(calls && (callThrough === 'always' || missesNewTools(client)) ? [CALL_ENTRY] : []),
       ...(equips ? equipEntries(catalog)(toolsets()) : []),
+      ...enabling,
       ...approving,
     ],
     resources(catalog, selection, client) {
@@ -102,13 +120,18 @@ export function createControls(
       if (activates)
         return `Activate it first: call ${ACTIVATE} with "${name}" in ${kind === 'tool' ? 'tools_on' : 'resources_on'}.`;
       if (equips && kind === 'tool')
-        return `Equip a toolset that has it first: call equip-toolset with the name "${toolsetOf(entry)}", or build-toolset.`;
+        return `Equip a toolset that has it first: call equip-toolset with the name ${quotedList(toolsetsOf(entry))}, or build-toolset.`;
+      if (enables && kind === 'tool')
+        return `Enable a toolset that has it first: call ${ENABLE} with the name ${quotedList(toolsetsOf(entry))}.`;
       return `Add "${name}" to active_toolsets in the configuration to use it.`;
     },
-    switches: (tools) => (activates && tools.has(ACTIVATE)) || (equips && tools.has('equip-toolset')),
+    switches: (tools) =>
+      (activates && tools.has(ACTIVATE)) || (equips && tools.has('equip-toolset')) || (enables && tools.has(ENABLE)),
     hint: (kind, name) => (kind === 'tool' ? (program?.hint?.(name) ?? '') : ''),
     run(name, context, args) {
       if (name === CALL) return describeTool(context, args);
+      const runToolsetTool = enables ? toolsetTool(name) : undefined;
+      if (runToolsetTool !== undefined) return runToolsetTool(context, args);
       if (name !== ACTIVATE) return RUN_EQUIP_TOOL[name as EquipTool](context, args);
       requireChoice(context);
       return activate(context.catalog, context.selection, args, toolsets());

@@ -1,6 +1,8 @@
 /** The default selection, which all callers without their own share. The equipped toolset is kept across restarts. */
-import { basePatterns, equip, rebase, type Selection, startSelection } from '../access/selection.ts';
-import { toolServers } from '../access/toolset.ts';
+
+import { implicitToolsets } from '../access/implicit-toolsets.ts';
+import { basePatterns, equip, rebase, refitted, type Selection, startSelection } from '../access/selection.ts';
+import { goneToolset, type Toolset, toolServers } from '../access/toolset.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import type { Catalog } from '../catalog/catalog.ts';
@@ -26,14 +28,25 @@ export interface DefaultSelection {
    * Changes through this library are reported in an event as made by this agent; an empty name stands for the operator.
    */
   libraryOf(agent: string, permitted: Catalog | null): ToolsetLibrary;
-  /** Replaces the selection. Emits an event if a different toolset is equipped as a result. */
-  choose(selection: Selection, agent: string): void;
-  /** Equips a toolset; null equips none. Rejects if no toolset has that name. */
+  /** A toolset as it is now. `isNamed` says that the URL or a header of a request names it. */
+  toolsetNow(toolset: Toolset, isNamed: boolean): Toolset;
+  /**
+   * Replaces the selection. Emits an event if a different toolset is equipped as a result. Resolves when that is saved
+   * for the next start: to null, or to the reason why it could not be saved. Null if there is nothing to save.
+   */
+  choose(selection: Selection, agent: string): Promise<string | null> | null;
+  /** Equips a toolset; null equips none. Rejects if no toolset has that name, or if it would have no effect. */
   equip(name: string | null): Promise<void>;
   /** Equips the toolset that was equipped when the previous gateway in this data folder stopped. Never rejects. */
   restore(): Promise<void>;
   /** Adapts the selection to a new configuration. */
   rebase(): void;
+  /** Takes the equipped toolset as it is now. */
+  refit(): void;
+  /** Reads the saved toolsets again. */
+  reread(): Promise<void>;
+  /** The folders of the saved toolsets. */
+  readonly folders: readonly string[];
   /** Resolves when the equipped toolset is saved for the next start. */
   close(): Promise<void>;
 }
@@ -55,41 +68,96 @@ export interface DefaultSelectionOptions {
 export function createDefaultSelection(options: DefaultSelectionOptions): DefaultSelection {
   const { events, env, config, catalog, servers, changed, toolsetsChanged } = options;
   const store = openToolsetStore(config().dataDir, userFolder(env));
-  const made = openUserToolsets(() => config().toolsets, store, toolsetsChanged);
+  const made = openUserToolsets({
+    configured: () => config().toolsets,
+    store,
+    changed() {
+      refit();
+      toolsetsChanged();
+    },
+    noticed: (message) => events.emit('note', { source: 'toolsets', message }),
+  });
   const library = openToolsetLibrary(made, () => implicitServers(null));
   let selection = startSelection(basePatterns(config()));
   /** One after the other, so that the last one counts. */
-  let saved: Promise<void> = Promise.resolve();
+  let saved: Promise<unknown> = Promise.resolve();
+  /** What the next start equips; undefined if nothing was saved. */
+  let remembered: string | null | undefined;
+
+  /** Whether models can choose among toolsets. */
+  function offersToolsets(): boolean {
+    const { controls } = config();
+    return controls.includes('equip') || controls.includes('toolsets');
+  }
 
   function implicitServers(permitted: Catalog | null): ToolsetServers | null {
-    if (!config().controls.includes('equip')) return null;
+    if (!offersToolsets()) return null;
     const offering = toolServers(permitted ?? catalog());
     return { offering, all: permitted === null ? [...new Set([...offering, ...servers()])] : offering };
   }
 
+  function toolsetNow(toolset: Toolset, isNamed: boolean): Toolset {
+    const name = isNamed ? toolset.name : made.nameNow(toolset.name);
+    const found = made.known.find((one) => one.name === name);
+    if (found !== undefined) return found;
+    // An implicit toolset takes no place of a removed one that somebody chose for its few tools.
+    if (!isNamed) return toolset.standing === 'implicit' ? toolset : goneToolset(toolset.name);
+    const names = new Set(made.known.map((one) => one.name));
+    const implicit = implicitToolsets(implicitServers(null)?.all ?? [], (one) => names.has(one));
+    return implicit.find((one) => one.name === toolset.name) ?? goneToolset(toolset.name);
+  }
+
   function replace(next: Selection): void {
-    const equipped = next.toolset?.name ?? null;
-    if (equipped !== (selection.toolset?.name ?? null)) saved = saved.then(() => remember(equipped));
     selection = next;
+    refit();
     changed();
   }
 
-  /** If saving fails, the toolset still stays equipped until the next start. */
-  async function remember(name: string | null): Promise<void> {
-    await store.setLastEquipped(name).catch(note('which toolset is equipped could not be saved for the next start'));
+  function refit(): void {
+    const before = selection.toolset?.name;
+    selection = refitted(selection, toolsetNow);
+    const now = selection.toolset?.name;
+    if (now !== undefined && now !== before) void remember(now);
   }
 
-  function note(what: string) {
-    return (error: unknown) => events.emit('note', { source: 'toolgate', message: `${what}: ${messageOf(error)}` });
+  function remember(name: string | null): Promise<string | null> {
+    const write = () =>
+      store.setLastEquipped(name).then(
+        () => {
+          remembered = name;
+          return null;
+        },
+        (error: unknown) => {
+          const why = messageOf(error).replace(/\.$/, '');
+          const message = `Which toolset is equipped could not be saved for the next start: ${why}.`;
+          events.emit('note', { source: 'toolgate', message });
+          return message;
+        },
+      );
+    const written = saved.then(write);
+    saved = written;
+    return written;
   }
 
+  function note(message: string): void {
+    events.emit('note', { source: 'toolgate', message });
+  }
+
+  /** A toolset that cannot be found is equipped as one that is gone: the tools say so, and it may come back. */
   async function equipLast(): Promise<void> {
+    await made.read();
     const { controls, equipped } = config();
     if (!controls.includes('equip')) return;
-    await made.read();
-    const name = (await store.lastEquipped()) ?? equipped;
-    const toolset = name === null ? null : await library.find(name);
-    if (toolset !== null && selection.toolset === null) replace(equip(selection, toolset));
+    remembered = await store.lastEquipped();
+    const name = remembered === undefined ? equipped : remembered;
+    if (name === null) return;
+    const toolset = await library.find(name).catch((error: unknown) => {
+      note(`the toolset "${name}", which was equipped last, is not equipped: ${messageOf(error)}`);
+      return goneToolset(name);
+    });
+    if (toolset === null)
+      note(`the toolset "${name}", which was equipped last, does not exist any more, so no toolset is equipped`);
+    if (selection.toolset === null) replace(equip(selection, toolset ?? goneToolset(name)));
   }
 
   function announce(agent: string, name: string | null): void {
@@ -108,23 +176,49 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
       return withAdminEvents(own, events, agent);
     },
     choose(next, agent) {
-      const { toolset } = selection;
-      replace(next);
-      if (toolset !== next.toolset) announce(agent, next.toolset?.name ?? null);
+      const before = selection.toolset?.name ?? null;
+      const name = next.toolset?.name ?? null;
+      if (next.key !== selection.key) replace(next);
+      if (before !== name) announce(agent, name);
+      const isSaved = remembered === undefined ? before === name : remembered === name;
+      return isSaved ? null : remember(name);
+    },
+    toolsetNow,
+    refit,
+    folders: store.folders,
+    async reread() {
+      await made.read();
     },
     async equip(name) {
+      if (name !== null) requireEquip(config());
       const toolset = name === null ? null : await library.find(name);
       if (name !== null && toolset === null)
         throw new GatewayError('item_unknown', `There is no toolset "${name}". See toolgate toolsets list.`);
       replace(equip(selection, toolset));
       announce('', name);
+      const failure = await remember(name);
+      if (failure !== null) throw new GatewayError('storage_failed', failure);
     },
-    restore: () => equipLast().catch(note('the toolset that was equipped last could not be equipped again')),
+    restore: () =>
+      equipLast().catch((error: unknown) =>
+        note(`the toolset that was equipped last could not be equipped again: ${messageOf(error)}`),
+      ),
     rebase() {
       selection = rebase(selection, basePatterns(config()));
-      // `equip` may be on from now on, and its description names the saved toolsets.
-      if (config().controls.includes('equip')) void made.read();
+      // Such a control may be on from now on, and its texts name the saved toolsets.
+      if (offersToolsets()) void made.read();
     },
-    close: () => saved,
+    async close() {
+      await saved;
+    },
   };
+}
+
+/** Throws if an equipped toolset would not decide what clients see. */
+export function requireEquip({ controls, file }: Pick<Config, 'controls' | 'file'>): void {
+  if (controls.includes('equip')) return;
+  throw new GatewayError(
+    'usage',
+    `A toolset cannot be equipped here: without the control "equip" it would not narrow what clients see. Set controls = ["equip"] in ${file ?? 'the configuration'}, or connect clients to /mcp/t/NAME.`,
+  );
 }

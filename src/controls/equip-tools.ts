@@ -1,6 +1,7 @@
 /** Names and definitions of the tools with which a model builds and equips toolsets. */
 import type { Toolset } from '../access/toolset.ts';
 import { memo } from '../base/memo.ts';
+import { isObject } from '../base/objects.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import { toolsetCosts, toolsetLines, toolsetNames } from './toolset-lines.ts';
@@ -15,10 +16,18 @@ const NAME = {
 const REFERENCE = {
   type: 'object',
   properties: {
-    namespacedName: { type: 'string', description: 'The tool as "server.tool", for example "git.status".' },
-    refId: { type: 'string', description: 'The tool by the refId that discover-all-tools gives.' },
+    namespacedName: { type: 'string', description: 'The tool as "server.tool", such as "git.status".' },
+    refId: { type: 'string', description: 'Its refId, of discover-all-tools with "detail": "full".' },
   },
   additionalProperties: false,
+} as const;
+
+const TOOLS = { type: 'array', minItems: 1, maxItems: 100, items: REFERENCE } as const;
+
+const DETAIL = {
+  type: 'string',
+  enum: ['short', 'full'],
+  description: 'full: with definitions and refIds. Default: short.',
 } as const;
 
 const nothing = { type: 'object', properties: {}, additionalProperties: false } as const;
@@ -28,8 +37,18 @@ const definitions = [
     name: 'discover-all-tools',
     title: 'Discover all tools',
     description:
-      'Lists every tool of every connected server, whether or not it is equipped, with what each costs in tokens. Use it to choose tools for build-toolset.',
-    inputSchema: nothing,
+      'Lists the tools of every connected server, whether or not they are equipped. Use it to choose tools for build-toolset.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        server: { type: 'string', description: 'Only tools of this server, or of those that match a pattern.' },
+        query: { type: 'string', description: 'Only tools with all of these words in their name or description.' },
+        limit: { type: 'integer', minimum: 1, description: 'The most tools in the answer. Default: 100.' },
+        offset: { type: 'integer', minimum: 0, description: 'How many tools to skip.' },
+        detail: DETAIL,
+      },
+      additionalProperties: false,
+    },
     annotations: { readOnlyHint: true, openWorldHint: false },
   },
   {
@@ -42,13 +61,11 @@ const definitions = [
         name: { ...NAME, description: 'Lower-case letters, digits and hyphens.' },
         description: { type: 'string', maxLength: 200, description: 'What the toolset is for.' },
         tools: {
-          type: 'array',
-          minItems: 1,
-          maxItems: 100,
-          items: REFERENCE,
-          description: 'The tools, each by namespacedName or by refId.',
+          ...TOOLS,
+          description: 'The tools, each by namespacedName or by refId. "git.*" means every tool of a server.',
         },
         autoEquip: { type: 'boolean', description: 'Equip it at once.' },
+        detail: DETAIL,
       },
       required: ['name', 'tools'],
       additionalProperties: false,
@@ -56,11 +73,35 @@ const definitions = [
     annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
   },
   {
+    name: 'edit-toolset',
+    title: 'Edit a toolset',
+    description:
+      'Adds tools to a saved toolset or removes some, or renames it. Everyone who has it equipped sees that.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        name: { type: 'string', description: 'The toolset.' },
+        add: { ...TOOLS, description: 'The tools to add.' },
+        remove: { ...TOOLS, description: 'The tools or patterns to remove.' },
+        newName: { ...NAME, description: 'Its new name.' },
+        description: { type: 'string', maxLength: 200, description: 'What the toolset is for.' },
+        detail: DETAIL,
+      },
+      required: ['name'],
+      additionalProperties: false,
+    },
+    annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
+  },
+  {
     name: 'list-saved-toolsets',
     title: 'List toolsets',
     description:
       'Lists all toolsets: saved ones, those of the configuration, and implicit ones: each server is one, and "all" has every tool.',
-    inputSchema: nothing,
+    inputSchema: {
+      type: 'object',
+      properties: { name: { type: 'string', description: 'Only this one, with its tools.' }, detail: DETAIL },
+      additionalProperties: false,
+    },
     annotations: { readOnlyHint: true, openWorldHint: false },
   },
   {
@@ -69,7 +110,7 @@ const definitions = [
     description: 'Makes the tools of a toolset usable, instead of those of the toolset that was equipped before.',
     inputSchema: {
       type: 'object',
-      properties: { name: { type: 'string', description: 'The toolset.' } },
+      properties: { name: { type: 'string', description: 'The toolset.' }, detail: DETAIL },
       required: ['name'],
       additionalProperties: false,
     },
@@ -86,7 +127,7 @@ const definitions = [
     name: 'get-active-toolset',
     title: 'Get the active toolset',
     description: 'Says which toolset is equipped, which of its tools can be used, and which servers are missing.',
-    inputSchema: nothing,
+    inputSchema: { type: 'object', properties: { detail: DETAIL }, additionalProperties: false },
     annotations: { readOnlyHint: true, openWorldHint: false },
   },
   {
@@ -175,6 +216,12 @@ export function equipInstructions(catalog: Catalog, made: readonly Toolset[]): s
 
 /** Alternative names that other programs use. Calls to them are answered, but they are not listed. */
 export const EQUIP_ALIASES: Readonly<Record<string, EquipTool>> = { 'list-available-tools': 'discover-all-tools' };
+
+/** Arguments for a call by this name. Programs that use an alternative name expect the long answer that it has there. */
+export function equipArguments(name: unknown, given: unknown): unknown {
+  if (typeof name !== 'string' || !Object.hasOwn(EQUIP_ALIASES, name)) return given;
+  return given === undefined || isObject(given) ? { detail: 'full', ...given } : given;
+}
 
 export function aliasedEquipTool(name: string): Entry | undefined {
   return ENTRIES.find((entry) => entry.name === EQUIP_ALIASES[name]);

@@ -3,32 +3,36 @@
 import { equip } from '../access/selection.ts';
 import { refersTo, type ToolReference, type Toolset, toolsWithin } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
-import { sha256 } from '../base/hash.ts';
-import { memo } from '../base/memo.ts';
+import { toObject } from '../base/objects.ts';
 import { counted, didYouMean } from '../base/text.ts';
-import { canonicalName, type Entry } from '../catalog/entry.ts';
-import { startingText, startingWith } from '../catalog/starting.ts';
-import { tokensOf, tokensOfAll } from '../catalog/tokens.ts';
+import { canonicalName } from '../catalog/entry.ts';
+import { tokensOfAll } from '../catalog/tokens.ts';
 import { toBytes } from '../protocol/json.ts';
 import {
   invalid,
   readArguments,
+  readDetail,
   readFlag,
   readList,
   readReference,
+  readReferences,
   readText,
   readToolsetName,
   requireChoice,
 } from './arguments.ts';
 import type { ControlContext, ControlOutcome } from './control.ts';
+import { discover } from './discover.ts';
+import { editToolset } from './edit-toolset.ts';
 import type { EquipTool } from './equip-tools.ts';
-import { findNamed, reportOn } from './toolset-report.ts';
+import { isOpen, resolve } from './references.ts';
+import { reportOn } from './toolset-report.ts';
 
 type RunControl = (context: ControlContext, args: unknown) => ControlOutcome | Promise<ControlOutcome>;
 
 export const RUN_EQUIP_TOOL: Readonly<Record<EquipTool, RunControl>> = {
   'discover-all-tools': discoverAll,
   'build-toolset': build,
+  'edit-toolset': edit,
   'list-saved-toolsets': listSaved,
   'equip-toolset': equipOne,
   'unequip-toolset': unequip,
@@ -42,94 +46,96 @@ function outcomeOf({ selection }: Pick<ControlContext, 'selection'>, value: obje
   return { selection, result: toBytes({ content: [{ type: 'text', text }], structuredContent: value }) };
 }
 
-/**
- * An id that changes with any part of the definition. The description counts too, because a compromised server would
- * use it to address the model. Cached, because hashing 10,000 definitions takes measurable time.
- */
-export const refIdOf = memo((entry: Entry): string =>
-  sha256(Buffer.concat([Buffer.from(`${canonicalName(entry)}\n`), entry.item.bytes])),
-);
-
-const toolsOf = ({ catalog }: ControlContext) => [...catalog.entries.tool.values()];
-
 function discoverAll(context: ControlContext, args: unknown): ControlOutcome {
-  readArguments(args, []);
-  const entries = toolsOf(context);
-  const total = tokensOfAll(entries);
-  const keys = [...new Set(entries.map(({ sourceKey }) => sourceKey))];
-  const toolsByServer = keys.map((serverName) => {
-    const tools = entries
-      .filter(({ sourceKey }) => sourceKey === serverName)
-      .map((entry) => ({
-        name: entry.item.name,
-        description: entry.item.description,
-        namespacedName: canonicalName(entry),
-        serverName,
-        refId: refIdOf(entry),
-        context: { tokens: tokensOf(entry), percentTotal: Math.round((tokensOf(entry) / total) * 1000) / 10 },
-      }));
-    return { serverName, toolCount: tools.length, tools };
-  });
-  return outcomeOf(context, {
-    summary: { totalTools: entries.length, totalServers: keys.length },
-    toolsByServer,
-  });
+  return outcomeOf(context, discover(context, args));
+}
+
+/**
+ * A toolset as an answer has it. Its tools are listed only if that is asked for: `exposedTools` has those that can be
+ * called, and every id is long.
+ */
+function printed(toolset: Toolset, context: ControlContext, detail: 'short' | 'full'): object {
+  const { name, description, tools } = toolset;
+  // A pattern stands for many tools.
+  const toolCount = tools.every(({ namespacedName }) => !isOpen(namespacedName))
+    ? tools.length
+    : toolsWithin(toolset, context.catalog).length;
+  if (detail === 'full') return { ...toolset, toolCount };
+  return { name, description, ...('place' in toolset && { place: toolset.place }), toolCount };
 }
 
 async function build(context: ControlContext, args: unknown): Promise<ControlOutcome> {
-  const given = readArguments(args, ['name', 'description', 'tools', 'autoEquip']);
+  const given = readArguments(args, ['name', 'description', 'tools', 'autoEquip', 'detail']);
   const name = readToolsetName(given);
   const description = given.description === undefined ? '' : readText(given, 'description', 200);
   const autoEquip = readFlag(given, 'autoEquip');
-  const wanted = readList(given, 'tools', 100).map((one, index) => readReference(one, `Tool ${index + 1}`));
-  const tools = resolve(wanted, context);
+  const detail = readDetail(given);
+  const tools = resolve(readReferences(given, 'tools'), context);
   if (autoEquip) requireChoice(context);
   const toolset = await context.toolsetLibrary.create({ name, description, tools, toolNotes: [] }, 'project');
   const selection = autoEquip ? equip(context.selection, toolset) : context.selection;
-  return outcomeOf({ selection }, { meta: { success: true, toolsetName: name, autoEquipped: autoEquip }, toolset });
+  const { entries, warnings } = reportOn(toolset, context);
+  return outcomeOf(
+    { selection },
+    {
+      meta: { success: true, toolsetName: name, autoEquipped: autoEquip },
+      toolset: printed(toolset, context, detail),
+      ...(autoEquip && { exposedTools: entries.map((entry) => entry.name) }),
+      ...(warnings.length > 0 && { warnings }),
+    },
+  );
 }
 
-/** Completes the references. Throws if one of them matches no tool, so that nothing is saved. */
-function resolve(wanted: readonly Partial<ToolReference>[], context: ControlContext): ToolReference[] {
-  const entries = toolsOf(context);
-  const bad: string[] = [];
-  const starting = new Set<string>();
-  const found = wanted.flatMap(({ namespacedName, refId }) => {
-    const entry =
-      namespacedName === undefined
-        ? (entries.find((one) => refIdOf(one) === refId) ?? `refId "${refId}"`)
-        : findNamed(namespacedName, entries);
-    if (typeof entry !== 'string') return [entry];
-    const servers = namespacedName === undefined ? [] : startingWith(context.catalog, namespacedName);
-    for (const { key } of servers) starting.add(key);
-    bad.push(servers.length > 0 ? `"${namespacedName}" (${startingText(servers)})` : entry);
-    return [];
+async function edit(context: ControlContext, args: unknown): Promise<ControlOutcome> {
+  const detail = readDetail(toObject(args));
+  const before = context.selection.toolset?.name ?? null;
+  const toolset = context.show(await editToolset(context, args));
+  const isEquipped = before !== null && context.selection.toolset?.name === toolset.name;
+  const { entries, warnings } = reportOn(toolset, context);
+  return outcomeOf(context, {
+    success: true,
+    message: `Saved "${toolset.name}": ${counted(entries.length, 'tool')}.`,
+    toolset: printed(toolset, context, detail),
+    ...(isEquipped && { exposedTools: entries.map((entry) => entry.name) }),
+    warnings,
   });
-  if (bad.length > 0)
-    throw new GatewayError('item_unknown', `Nothing was saved. Unknown tools: ${bad.join('; ')}.`, {
-      details: starting.size > 0 ? { starting: [...starting] } : {},
-    });
-  return [...new Set(found)].map((entry) => ({ namespacedName: canonicalName(entry), refId: refIdOf(entry) }));
 }
 
 async function listSaved(context: ControlContext, args: unknown): Promise<ControlOutcome> {
-  readArguments(args, []);
+  const given = readArguments(args, ['name', 'detail']);
+  const detail = readDetail(given);
+  const name = given.name === undefined ? null : (await find(context, readText(given, 'name', 1_000))).name;
   const { toolsets, problems } = await context.toolsetLibrary.list();
   const equipped = context.selection.toolset?.name;
+  const listed = toolsets.filter((toolset) => name === null || toolset.name === name).map(context.show);
   return outcomeOf(context, {
     success: true,
-    toolsets: toolsets.map(context.show).map((toolset) => ({
-      ...toolset,
-      // The one reference of an implicit toolset stands for many tools.
-      toolCount: toolset.place === 'implicit' ? toolsWithin(toolset, context.catalog).length : toolset.tools.length,
+    toolsets: listed.map((toolset) => ({
+      ...printed(toolset, context, detail),
+      ...(name !== null && detail === 'short' && withTools(toolset)),
       active: toolset.name === equipped,
     })),
     ...(problems.length > 0 && { warnings: problems }),
   });
 }
 
+/** The tools of one toolset, without the long ids of their definitions. */
+function withTools({ tools, toolNotes }: Toolset): object {
+  return {
+    tools: tools.map(({ namespacedName }) => ({ namespacedName })),
+    ...(toolNotes.length > 0 && {
+      toolNotes: toolNotes.map(({ toolRef, notes }) => ({
+        toolRef: { namespacedName: toolRef.namespacedName },
+        notes,
+      })),
+    }),
+  };
+}
+
 async function equipOne(context: ControlContext, args: unknown): Promise<ControlOutcome> {
-  const name = readText(readArguments(args, ['name']), 'name', 1_000);
+  const given = readArguments(args, ['name', 'detail']);
+  const name = readText(given, 'name', 1_000);
+  const detail = readDetail(given);
   requireChoice(context);
   const found = await find(context, name);
   const selection = equip(context.selection, found);
@@ -140,7 +146,7 @@ async function equipOne(context: ControlContext, args: unknown): Promise<Control
     {
       success: true,
       message: `Equipped "${name}": ${counted(entries.length, 'tool')}.`,
-      toolset,
+      toolset: printed(toolset, context, detail),
       exposedTools: entries.map((entry) => entry.name),
       unavailableServers,
       warnings,
@@ -166,18 +172,19 @@ function unequip(context: ControlContext, args: unknown): ControlOutcome {
 }
 
 function getActive(context: ControlContext, args: unknown): ControlOutcome {
-  readArguments(args, []);
+  const detail = readDetail(readArguments(args, ['detail']));
   const toolset = context.selection.toolset === null ? null : context.show(context.selection.toolset);
   const serverStatus = Object.fromEntries(
     context.servers.map(({ key, present, state, detail }) => [key, { available: present, state, detail }]),
   );
-  if (toolset === null) return outcomeOf(context, { equipped: false, serverStatus, warnings: [] });
+  if (toolset === null || toolset.standing === 'gone')
+    return outcomeOf(context, { equipped: false, serverStatus, warnings: toolset === null ? [] : [goneText(toolset)] });
   const { entries, unavailableServers, warnings } = reportOn(toolset, context);
   const servers = [...new Set(entries.map(({ sourceKey }) => sourceKey))];
   const namesOf = (key: string) => entries.filter(({ sourceKey }) => sourceKey === key).map(({ name }) => name);
   return outcomeOf(context, {
     equipped: true,
-    toolset,
+    toolset: printed(toolset, context, detail),
     serverStatus,
     toolSummary: { total: toolset.tools.length, available: entries.length },
     exposedTools: Object.fromEntries(servers.map((key) => [key, namesOf(key)])),
@@ -185,6 +192,10 @@ function getActive(context: ControlContext, args: unknown): ControlOutcome {
     warnings,
     context: { tokens: tokensOfAll(entries) },
   });
+}
+
+function goneText({ name }: Toolset): string {
+  return `The toolset "${name}" was equipped, but it does not exist any more, or its file cannot be read. Its tools are back when it is. Call list-saved-toolsets to see what there is.`;
 }
 
 async function deleteOne(context: ControlContext, args: unknown): Promise<ControlOutcome> {
@@ -198,19 +209,25 @@ async function deleteOne(context: ControlContext, args: unknown): Promise<Contro
 }
 
 async function annotate(context: ControlContext, args: unknown): Promise<ControlOutcome> {
-  const given = readArguments(args, ['toolRef', 'notes']);
+  const given = readArguments(args, ['toolRef', 'notes', 'detail']);
+  const detail = readDetail(given);
   const { toolset } = context.selection;
-  if (toolset === null) throw invalid('No toolset is equipped, and notes belong to one. Call equip-toolset first.');
+  if (toolset === null || toolset.standing === 'gone')
+    throw invalid('No toolset is equipped, and notes belong to one. Call equip-toolset first.');
   const [reference] = resolve([readReference(given.toolRef, '"toolRef"')], context);
   const notes = readList(given, 'notes', 20).map((one) => {
     const note = readArguments(one, ['name', 'note']);
     return { name: readToolsetName(note), note: readText(note, 'note', 500) };
   });
-  const entry = toolsOf(context).find((one) => canonicalName(one) === reference!.namespacedName)!;
+  const all = context.catalog.claims.tool.values();
+  const entry = [...all].find((one) => one !== null && canonicalName(one) === reference!.namespacedName)!;
   if (!toolset.tools.some((one) => refersTo(one, entry)))
     throw invalid(`"${reference!.namespacedName}" is not in the equipped toolset "${toolset.name}".`);
   const changed = await context.toolsetLibrary.change(toolset.name, (saved) => withNotes(saved, reference!, notes));
-  return outcomeOf({ selection: equip(context.selection, changed) }, { success: true, toolset: context.show(changed) });
+  return outcomeOf(
+    { selection: equip(context.selection, changed) },
+    { success: true, toolset: printed(context.show(changed), context, detail) },
+  );
 }
 
 type Notes = Toolset['toolNotes'][number]['notes'];

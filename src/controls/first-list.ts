@@ -4,6 +4,7 @@ import { BUILT_IN } from '../catalog/entry.ts';
 import { tokensOfAll } from '../catalog/tokens.ts';
 import { ACTIVATE } from './activate.ts';
 import { EQUIP } from './equip-tools.ts';
+import { ENABLE } from './toolset-tools.ts';
 
 /** What a new client sees before it changes anything. */
 export interface FirstList {
@@ -17,8 +18,11 @@ export interface FirstList {
   readonly own: number;
   /** The equipped toolset, by its name; null for none. */
   readonly toolset: string | null;
-  /** What shows it the others: activating tools, or equipping a toolset. Null if it cannot change what it sees. */
-  readonly until: 'activate' | 'equip' | null;
+  /**
+   * What shows it the others: activating tools, equipping a toolset, or enabling toolsets. Null if it cannot change what
+   * it sees.
+   */
+  readonly until: 'activate' | 'equip' | 'enable' | null;
 }
 
 export function firstListOf({ entries, catalog, selection }: View): FirstList {
@@ -30,6 +34,12 @@ export function firstListOf({ entries, catalog, selection }: View): FirstList {
     tools: own + catalog.entries.tool.size,
     own,
     toolset: selection.toolset?.name ?? null,
-    until: entries.tool.has(ACTIVATE) ? 'activate' : entries.tool.has(EQUIP) ? 'equip' : null,
+    until: untilOf(entries.tool),
   };
+}
+
+function untilOf(tools: ReadonlyMap<string, unknown>): FirstList['until'] {
+  if (tools.has(ACTIVATE)) return 'activate';
+  if (tools.has(EQUIP)) return 'equip';
+  return tools.has(ENABLE) ? 'enable' : null;
 }

@@ -4,19 +4,23 @@ import type { Selection } from '../access/selection.ts';
 import { type Toolset, withinCatalog } from '../access/toolset.ts';
 import type { View } from '../access/view.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
+import { isObject, toObject } from '../base/objects.ts';
 import type { Call } from '../calls/call.ts';
 import type { Caller } from '../calls/caller.ts';
+import { toBytes } from '../protocol/json.ts';
 import { parseParams } from '../protocol/message.ts';
 import { ACTIVATE } from './activate.ts';
 import { type ApprovalToolContext, runApprovalTool } from './approval-tools.ts';
 import type { ControlContext, ControlOutcome, ProgramControl, ServerState } from './control.ts';
 import type { Controls } from './controls.ts';
 import type { DefaultSelection } from './default-selection.ts';
+import { equipArguments } from './equip-tools.ts';
 import { readOwnResource } from './own-resources.ts';
 import { withAdvice } from './through-advice.ts';
+import { ENABLE } from './toolset-tools.ts';
 
 /** The tools that say which tools they have switched on. */
-const SWITCHING: ReadonlySet<string> = new Set([ACTIVATE, 'equip-toolset']);
+const SWITCHING: ReadonlySet<string> = new Set([ACTIVATE, 'equip-toolset', ENABLE]);
 
 export interface ControlCallsOptions {
   /** The current controls; a new configuration replaces them. */
@@ -46,7 +50,10 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
     const isFixed = caller.scope.toolset !== null;
     return {
       catalog,
-      selection: caller.chosen,
+      // Read when it is needed: a new configuration or an edited toolset may come while the tool runs.
+      get selection() {
+        return caller.chosen;
+      },
       servers: servers(caller),
       toolsetLibrary: defaults.libraryOf(caller.agent, permission === null ? null : catalog),
       show: <T extends Toolset>(toolset: T) => (permission === null ? toolset : withinCatalog(toolset, catalog)),
@@ -76,26 +83,48 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
     }
   }
 
-  function choose(caller: Caller, selection: Selection): void {
-    if (selection.key === caller.chosen.key) return;
-    if (caller.isShared) {
-      defaults.choose(selection, caller.agent);
-      return;
-    }
-    caller.selection = selection;
-    caller.look();
+  /** What the operator has to do something about. The model is told the same. */
+  function report(error: GatewayError): void {
+    const { events } = approving;
+    if (error.code === 'storage_failed') events.emit('note', { source: 'toolgate', message: error.message });
+    else if (error.code === 'internal') events.emit('failure', { where: 'tools/call', error: error.cause ?? error });
   }
 
-  /** Answers a call that may have switched tools. The answer should not arrive before what it announces. */
-  function answer(call: Call, result: Buffer, before: View, hasChanged: boolean): void {
+  /** Resolves to null, or to the reason why the choice could not be saved for the next start. Null: nothing to save. */
+  function choose(caller: Caller, selection: Selection): Promise<string | null> | null {
+    const saving = caller.isShared ? defaults.choose(selection, caller.agent) : null;
+    if (!caller.isShared && selection.key !== caller.chosen.key) {
+      caller.selection = selection;
+      caller.refit();
+    }
+    // Even if the selection is the same, its toolset may have been edited.
+    caller.look();
+    return saving;
+  }
+
+  /**
+   * Answers a call that may have switched tools. The answer should not arrive before what it announces, nor before the
+   * choice is saved: the next start may follow immediately. Clients may list while it is being saved.
+   */
+  function answer(
+    call: Call,
+    result: Buffer,
+    before: View,
+    hasChanged: boolean,
+    saving: Promise<string | null> | null,
+  ): void {
     const { by: caller, entry, message } = call;
+    const send = (adapt: (result: Buffer) => Buffer) => {
+      if (saving === null) call.result(adapt(result), 'legacy');
+      else void saving.then((failure) => call.result(adapt(withWarning(result, failure)), 'legacy'));
+    };
     if (!hasChanged && !SWITCHING.has(entry.name)) {
-      call.result(result, 'legacy');
+      send((plain) => plain);
       return;
     }
     const client = caller.clientOf(message);
     const proceed = (hasListed: boolean) =>
-      call.result(hasListed ? result : withAdvice(result, client, before, caller.view()), 'legacy');
+      send((plain) => (hasListed ? plain : withAdvice(plain, client, before, caller.view())));
     if (hasChanged) client.whenListed(call, caller.hears(client), proceed);
     else proceed(false);
   }
@@ -108,7 +137,8 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
         return;
       }
       if (runApprovalTool(approving, caller, call)) return;
-      const args = parseParams(message).arguments;
+      const { name, arguments: given } = parseParams(message);
+      const args = equipArguments(name, given);
       const work = () =>
         program?.entries.includes(entry)
           ? runProgramControl(program, caller, entry.name, args)
@@ -117,13 +147,27 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
         done({ selection, result }) {
           const before = caller.view();
           const { changes } = caller;
-          choose(caller, selection);
-          answer(call, result, before, caller.changes > changes);
+          const saving = choose(caller, selection);
+          answer(call, result, before, caller.changes > changes, saving);
         },
-        failed: (error) => call.fail(error),
+        failed(error) {
+          report(error);
+          call.fail(error);
+        },
       });
     },
   };
+}
+
+/** The result of a toolset tool with one more of its `warnings`. */
+function withWarning(result: Buffer, warning: string | null): Buffer {
+  if (warning === null) return result;
+  const { structuredContent } = toObject(JSON.parse(result.toString()));
+  // Other controls do not decide what the next start equips.
+  if (!isObject(structuredContent)) return result;
+  const { warnings } = structuredContent;
+  const value = { ...structuredContent, warnings: [...(Array.isArray(warnings) ? warnings : []), warning] };
+  return toBytes({ content: [{ type: 'text', text: JSON.stringify(value) }], structuredContent: value });
 }
 
 type ControlWork = () => ControlOutcome | Promise<ControlOutcome>;
@@ -133,48 +177,58 @@ interface ControlAnswer {
   failed(error: GatewayError): void;
 }
 
+/** The last control tool of an owner that is running or waiting. */
+interface Turn {
+  over: Promise<void>;
+}
+
 /**
  * Runs the control tools of one owner one after another, and immediately if none is running. `equip-toolset` is
  * refused instead of queued, because it would replace what the running tool is still setting up.
  */
 function createControlQueue() {
-  const running = new WeakMap<object, Promise<void>>();
+  const last = new WeakMap<object, Turn>();
 
-  function start(owner: object, work: ControlWork, { done, failed }: ControlAnswer): void {
-    let result: ControlOutcome | Promise<ControlOutcome>;
-    try {
-      result = work();
-    } catch (error) {
+  /** Returns a promise if the work does. `end` is called before the answer, because the next call may follow at once. */
+  function attempt(work: ControlWork, { done, failed }: ControlAnswer, end: () => void): Promise<void> | null {
+    const fail = (error: unknown) => {
+      end();
       failed(toGatewayError(error));
-      return;
-    }
-    if (!(result instanceof Promise)) {
-      done(result);
-      return;
-    }
-    // Cleared before the answer is sent, because the next call may follow immediately.
-    const over = () => {
-      if (running.get(owner) === finished) running.delete(owner);
     };
-    const finished: Promise<void> = result
-      .finally(over)
-      .then(done)
-      .catch((error: unknown) => failed(toGatewayError(error)));
-    running.set(owner, finished);
+    const succeed = (outcome: ControlOutcome) => {
+      end();
+      done(outcome);
+    };
+    try {
+      const result = work();
+      if (result instanceof Promise) return result.then(succeed).catch(fail);
+      succeed(result);
+    } catch (error) {
+      fail(error);
+    }
+    return null;
   }
 
   return (owner: object, name: string, work: ControlWork, answer: ControlAnswer): void => {
-    const before = running.get(owner);
-    if (before === undefined) start(owner, work, answer);
-    else if (name === 'equip-toolset')
+    const before = last.get(owner);
+    if (before !== undefined && name === 'equip-toolset') {
       answer.failed(
         new GatewayError('source_busy', 'Another toolset operation is in progress. Wait for it and try again.'),
       );
-    else {
-      running.set(
-        owner,
-        before.then(() => start(owner, work, answer)),
-      );
+      return;
     }
+    const turn: Turn = { over: Promise.resolve() };
+    const end = () => {
+      if (last.get(owner) === turn) last.delete(owner);
+    };
+    if (before !== undefined) {
+      turn.over = before.over.then(() => attempt(work, answer, end) ?? undefined);
+      last.set(owner, turn);
+      return;
+    }
+    const running = attempt(work, answer, end);
+    if (running === null) return;
+    turn.over = running;
+    last.set(owner, turn);
   };
 }

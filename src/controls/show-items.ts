@@ -4,7 +4,8 @@ import { GatewayError } from '../base/errors.ts';
 import { fitLines } from '../base/fit.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { counted, similarNames } from '../base/text.ts';
-import type { Catalog } from '../catalog/catalog.ts';
+import { awayError, awayText, awayWith } from '../catalog/away.ts';
+import type { AwaySource, Catalog } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { headingOf } from '../catalog/introduction.ts';
 import { overviewOf } from '../catalog/overview.ts';
@@ -78,18 +79,31 @@ function findItems(catalog: Catalog, patterns: readonly string[]): CatalogItems 
   const names = new Set([...tools, ...resources].map(({ name }) => name));
   const servers = new Set([...tools, ...resources].map(({ sourceKey }) => sourceKey));
   const unknown: string[] = [];
+  const away = new Set<AwaySource>();
   const found = new Set<Entry>();
   for (const one of patterns) {
     const matches = matcherOf(one, names, servers);
     const matching = [...tools, ...resources].filter(matches);
-    if (matching.length === 0) unknown.push(unmatched(one, unknown.length < MAX_SUGGESTED ? names : []));
+    if (matching.length === 0) {
+      const servers = awayMatching(catalog, one);
+      for (const server of servers) away.add(server);
+      if (servers.length === 0) unknown.push(unmatched(one, unknown.length < MAX_SUGGESTED ? names : []));
+    }
     for (const entry of matching) found.add(entry);
   }
-  if (unknown.length > 0) throw new GatewayError('item_unknown', `No items match ${unknown.join('; ')}.`);
+  const without = away.size === 0 ? '' : ` Not available now: ${awayText([...away])}.`;
+  if (unknown.length > 0) throw new GatewayError('item_unknown', `No items match ${unknown.join('; ')}.${without}`);
+  if (found.size === 0) throw awayError([...away], `Nothing can be shown.${without}`);
   return {
     tools: tools.filter((entry) => found.has(entry)),
     resources: resources.filter((entry) => found.has(entry)),
   };
+}
+
+/** The sources that are not up and that the text names, or whose items it means. */
+function awayMatching(catalog: Catalog, text: string): readonly AwaySource[] {
+  const named = catalog.away.filter(({ key, isListed }) => key === text && !isListed);
+  return named.length > 0 ? named : awayWith(catalog, ['tool', 'resource', 'template'], text);
 }
 
 function matcherOf(text: string, names: ReadonlySet<string>, servers: ReadonlySet<string>): (entry: Entry) => boolean {

@@ -8,6 +8,8 @@ import { type FitLine, fitLines } from '../base/fit.ts';
 import { memo } from '../base/memo.ts';
 import { counted } from '../base/text.ts';
 import type { Catalog } from '../catalog/catalog.ts';
+import type { Entry } from '../catalog/entry.ts';
+import { serverPurpose } from '../catalog/overview.ts';
 import { tokensOfAll, tokensText } from '../catalog/tokens.ts';
 
 /** A toolset with the tools that a caller may use. */
@@ -15,6 +17,8 @@ export interface ToolsetCost {
   readonly toolset: Toolset;
   readonly tools: number;
   readonly tokens: number;
+  /** What it is for; may be empty. */
+  readonly purpose: string;
 }
 
 /**
@@ -28,18 +32,25 @@ export const toolsetCosts = memo((catalog: Catalog) =>
     return [...made, ...implicit]
       .map((toolset) => {
         const entries = toolsWithin(toolset, catalog);
-        return { toolset, tools: entries.length, tokens: tokensOfAll(entries) };
+        const { standing, description } = toolset;
+        const purpose = standing === 'implicit' ? implicitPurpose(toolset, catalog, entries) : description;
+        return { toolset, tools: entries.length, tokens: tokensOfAll(entries), purpose };
       })
       .filter(({ tools }) => tools > 0);
   }),
 );
 
+/** The toolset of a server is for what the server is for. The name `all` says everything. */
+function implicitPurpose({ tools: [only] }: Toolset, catalog: Catalog, entries: readonly Entry[]): string {
+  return only?.server === undefined ? '' : serverPurpose(catalog, only.server, entries);
+}
+
 /** One line for each toolset: its name, what it costs, and what it is for. */
 export function toolsetLines(costs: readonly ToolsetCost[], room: number): string {
   const lines = costs.map(
-    ({ toolset: { name, description, tools: references }, tools, tokens }): FitLine => ({
+    ({ toolset: { name }, tools, tokens, purpose }): FitLine => ({
       head: `${oneLine(name)} (${counted(tools, 'tool')}, ${tokensText(tokens)})`,
-      text: isImplicit(references) ? '' : oneLine(description),
+      text: oneLine(purpose),
     }),
   );
   return fitLines(lines, { room, more: (left) => `and ${left} more: call list-saved-toolsets` });
@@ -49,11 +60,6 @@ export function toolsetLines(costs: readonly ToolsetCost[], room: number): strin
 export function toolsetNames(costs: readonly ToolsetCost[], room: number): string {
   const lines = costs.map(({ toolset: { name }, tools }) => ({ head: `${oneLine(name)} (${tools})`, text: '' }));
   return fitLines(lines, { room, separator: ', ', more: (left) => `and ${left} more` });
-}
-
-/** The name of an implicit toolset says all that its description does. */
-function isImplicit(references: Toolset['tools']): boolean {
-  return references.every(({ server, namespacedName }) => server !== undefined || namespacedName === '*');
 }
 
 /** A text that could imitate another line is put on one line. */

@@ -1,7 +1,7 @@
 /** Reports which tools of a toolset are available, which are not, and why. */
 
 import { refersTo, type Toolset } from '../access/toolset.ts';
-import { similarNames } from '../base/text.ts';
+import { quotedList } from '../base/text.ts';
 import { canonicalName, type Entry, serverOf } from '../catalog/entry.ts';
 import type { ControlContext } from './control.ts';
 
@@ -33,7 +33,8 @@ export function reportOn(toolset: Toolset, { catalog, servers }: ControlContext)
     if (meant.length > 0) continue;
     const key = reference.server ?? serverOf(namespacedName, keys);
     const server = servers.find((one) => one.key === key);
-    if (server === undefined) warnings.push(`No server of the configuration has "${namespacedName}".`);
+    if (server === undefined)
+      warnings.push(`No server of the configuration has "${namespacedName}".${placeHint(namespacedName, all)}`);
     else if (server.present) warnings.push(`Server "${server.key}" does not offer "${namespacedName}".`);
     else skipped.set(server.key, [...(skipped.get(server.key) ?? []), namespacedName]);
   }
@@ -51,10 +52,14 @@ export function reportOn(toolset: Toolset, { catalog, servers }: ControlContext)
   return { entries: [...found], unavailableServers: [...skipped.keys()], warnings };
 }
 
-/** The tool with this canonical or exposed name. If none has it, the quoted name with suggestions. */
-export function findNamed(name: string, entries: readonly Entry[]): Entry | string {
-  const found = entries.find((entry) => canonicalName(entry) === name) ?? entries.find((entry) => entry.name === name);
-  if (found !== undefined) return found;
-  const similar = similarNames(name, entries.map(canonicalName));
-  return `"${name}"${similar.length === 0 ? '' : ` (did you mean ${similar.join(', ')}?)`}`;
+/**
+ * Earlier versions named servers without a namespace by their place in the file. Such a name is not taken for another
+ * server: the person who saved it decides.
+ */
+function placeHint(namespacedName: string, entries: readonly Entry[]): string {
+  const tool = /^server-\d{1,4}\.(.+)$/.exec(namespacedName)?.[1];
+  if (tool === undefined) return '';
+  const now = entries.filter((entry) => entry.item.name === tool && /^server-[0-9a-f]{8}$/.test(entry.sourceKey));
+  const names = now.length === 0 ? '' : ` Use ${quotedList(now.map(canonicalName))} if that is meant.`;
+  return ` It names a server by its place in the file, which earlier versions did.${names}`;
 }

@@ -89,7 +89,7 @@ export function openChannel(gateway: Gateway, client: ClientOptions, outlet: Out
         return;
       }
       try {
-        for (const part of readBatch(bytes) ?? [bytes]) receiveOne(part);
+        for (const part of readBatch(bytes, gateway.config.limits.batch) ?? [bytes]) receiveOne(part);
       } catch (error) {
         refuse(error, null);
       }

@@ -2,7 +2,9 @@
  * The door for the program that embeds a gateway. The promised function takes a `Gateway`. The one in `calls/` takes
  * only the parts of it that it needs, because that room cannot import the gateway.
  */
+import { findTool } from '../access/find.ts';
 import { type LocalDoor, openLocalDoor as openFor } from '../calls/local.ts';
+import { BUILT_IN } from '../catalog/entry.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 
 /**
@@ -21,4 +23,23 @@ export function openLocalDoor(
   agent: string | null = null,
 ): LocalDoor {
   return openFor(gateway, selection, agent);
+}
+
+/**
+ * The door for a single call of the operator. Every tool can be called. Toolgate's own tools switch the default selection:
+ * they would otherwise report success and change nothing.
+ */
+export function openCallDoor(gateway: Gateway, name: string, agent: string | null): LocalDoor {
+  const door = openLocalDoor(gateway, 'all', agent);
+  if (!isOwn(door, name)) return door;
+  door.close();
+  return openLocalDoor(gateway, 'default', agent);
+}
+
+function isOwn({ caller }: LocalDoor, name: string): boolean {
+  try {
+    return findTool(caller.view(), name).sourceId === BUILT_IN;
+  } catch {
+    return false;
+  }
 }

@@ -259,6 +259,12 @@ export class ModernPeer implements Client {
     const uris = textsIn(asked.resourceSubscriptions);
     const taskIds = textsIn(asked.taskIds);
     if (asked.taskIds !== undefined) requireTasks(answer);
+    const { subscriptions: most } = this.#gateway.config.limits;
+    if (uris.length > most || taskIds.length > most)
+      throw new GatewayError(
+        'too_large',
+        `The request names ${Math.max(uris.length, taskIds.length)} resources or tasks; limits.subscriptions allows ${most}.`,
+      );
     // Task notifications that arrive before our acknowledgement are held back until it has been sent.
     let early: Buffer[] | null = [];
     const send = (task: Buffer) => answer.notify(taskNotification(answer, task));

@@ -109,6 +109,7 @@ const BEFORE_SERVERS: readonly ChangeStep[] = [
 const AFTER_SERVERS: readonly ChangeStep[] = [
   ['limits', ({ limiters, config }) => limiters.apply(config)],
   ['catalog', (root) => root.rebuildCatalog()],
+  ['toolsets', (root) => root.refitToolsets()],
 ];
 
 const AFTER_CATALOG: readonly ChangeStep[] = [

@@ -9,10 +9,13 @@ import { referToSecrets } from '../secrets/reference.ts';
 import { type NamedFolder, type NamespaceScan, scanNamespaces } from '../workers/namespaces.ts';
 import type { Namespace } from '../workers/scan-folder.ts';
 import { nameProblem } from '../workers/tool-files.ts';
+import { sweepEnvironments } from '../workers/unused-environments.ts';
 import { watchNamespaces } from '../workers/watch-folders.ts';
 
 const TOTAL_TIMEOUT = 3_600_000;
 const HEALTH_INTERVAL = 30_000;
+/** How often environments of deleted folders are looked for. They are removed the second time. */
+const SWEEP = 10 * 60_000;
 
 /** A gateway's tool folders, as the last scan found them. */
 export interface ToolFolders {
@@ -41,6 +44,13 @@ export async function openToolFolders(initial: Config): Promise<ToolFolders> {
     debounce: initial.folders.debounce,
     changed: () => changed(),
   });
+  let unused: ReadonlySet<string> = new Set();
+  const sweep = async () => {
+    const served = new Set(watching.scan.namespaces.map(({ name }) => name));
+    unused = await sweepEnvironments(initial.dataDir, served, unused);
+  };
+  const sweeping = setInterval(() => void sweep().catch(() => {}), SWEEP);
+  sweeping.unref();
   return {
     scan(config) {
       places = placesOf(config);
@@ -49,14 +59,14 @@ export async function openToolFolders(initial: Config): Promise<ToolFolders> {
     isScanned: (config) => JSON.stringify(placesOf(config)) === JSON.stringify(places),
     serversOf: (config) => serversOf(watching.scan, config),
     namespacesOf: (config) => servedFolders(watching.scan, config).map(({ folder }) => folder.namespace),
-    problemsOf({ folders }) {
-      const keys = new Map(folders.named.map((folder) => [idOf(folder), folder.key]));
-      return watching.scan.problems.map(({ source, message }) => ({ source: keys.get(source) ?? source, message }));
-    },
+    problemsOf: (config) => problemsOf(watching.scan, config),
     watch(then) {
       changed = then;
     },
-    close: () => watching.close(),
+    close() {
+      clearInterval(sweeping);
+      watching.close();
+    },
   };
 }
 
@@ -76,7 +86,13 @@ export interface FoundFolders {
 export async function scanFolders(config: Config): Promise<FoundFolders> {
   const scan = await scanNamespaces(config.dataDir, placesOf(config));
   const folders = servedFolders(scan, config).map(({ namespace, folder }) => ({ ...namespace, key: folder.key }));
-  return { folders, servers: serversOf(scan, config), problems: scan.problems };
+  return { folders, servers: serversOf(scan, config), problems: problemsOf(scan, config) };
+}
+
+/** Their sources are the keys of servers. */
+function problemsOf({ problems }: NamespaceScan, { folders }: Config): Problem[] {
+  const keys = new Map(folders.named.map((folder) => [idOf(folder), folder.key]));
+  return problems.map(({ source, message }) => ({ source: keys.get(source) ?? source, message }));
 }
 
 /** The enabled folders that a configuration names. */
@@ -144,6 +160,8 @@ function toServers(
   dataDir: string,
   taken: Set<string>,
 ): ServerConfig[] {
+  const { limits } = metadata;
+  const timeout = Math.min(common.timeout, limits.timeout ?? common.timeout);
   return parts.map(({ language, hash }, i) => {
     const launch = {
       kind: 'folder',
@@ -156,16 +174,25 @@ function toServers(
       secrets: metadata.secrets,
       version: hash,
       isolation,
-      memory,
+      memory: closer(memory, limits.memory),
+      ...(!limits.network && { network: false as const }),
     } as const;
     return {
       ...common,
+      timeout,
       key: i === 0 ? common.key : freeKey(`${common.key}-${language}`, taken),
       description: common.description || metadata.description,
+      ...(metadata.version !== '' && { version: metadata.version }),
+      ...(metadata.author !== '' && { author: metadata.author }),
       launch,
       launchHash: launchHash(common.share === 'session' ? { ...launch, share: common.share } : launch),
     };
   });
+}
+
+/** The smaller of two bounds, of which either may be absent. */
+function closer(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }
 
 function freeKey(wanted: string, taken: Set<string>): string {

@@ -30,6 +30,7 @@ import { type Applier, ChangeQueue, type ChangeReport, type ChangeRequest } from
 import { openToolFolders } from './folders.ts';
 import { type GatewayOptions, Root, type ServerIdentity } from './root.ts';
 import type { SourceSets } from './source-sets.ts';
+import { type GatewayStatus, statusOf } from './status.ts';
 
 /**
  * All servers of a configuration in one catalog, and the callers that use them. Clients reach it through doors; `close`
@@ -74,12 +75,27 @@ export interface Gateway extends ProgramCalls {
    */
   equip(name: string | null): Promise<void>;
   /**
+   * The toolset that is equipped in the default selection; null for none. It may be missing now.
+   * @internal
+   */
+  readonly equipped: { readonly name: string; readonly isMissing: boolean } | null;
+  /**
    * What a new client of an agent sees before it activates or equips anything, and about how many tokens that costs.
    * Default: the agent `default`.
    */
   firstList(agent?: string): FirstList;
   /** All toolsets. */
   readonly toolsets: ToolsetLibrary;
+  /**
+   * The folders of the saved toolsets.
+   * @internal
+   */
+  readonly toolsetFolders: readonly string[];
+  /**
+   * Reads the saved toolsets again. Callers that have one that changed are notified. Never rejects.
+   * @internal
+   */
+  rereadToolsets(): Promise<void>;
   /** @deprecated Use `toolsets`. */
   readonly shelf: ToolsetLibrary;
   /** Puts a new configuration into force. Servers whose configuration did not change are not restarted. */
@@ -157,6 +173,11 @@ export interface Gateway extends ProgramCalls {
   setLogLevel(level: LogLevel): void;
   /** The state of each server. */
   statuses(): WatchedServer[];
+  /**
+   * Everything about its servers and clients.
+   * @internal
+   */
+  status(): GatewayStatus;
   /** Resolves when every server has been tried once. */
   tried(): Promise<void>;
   /** Whether every server has been tried once and every required one is available. */
@@ -195,6 +216,8 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
     sets,
     toolsets,
     shelf: toolsets,
+    toolsetFolders: defaults.folders,
+    rereadToolsets: defaults.reread,
     redact,
     identity: root.host?.identity ?? IDENTITY,
     parked: root.parked,
@@ -235,6 +258,10 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
     change: (request) => changes.change(request),
     addApplier: (applier) => changes.add(applier),
     equip: defaults.equip,
+    get equipped() {
+      const { toolset } = defaults.selection;
+      return toolset === null ? null : { name: toolset.name, isMissing: toolset.standing === 'gone' };
+    },
     join: (options) => root.callers.join(options),
     knows: (agent, namespace) => root.namespaces.has(namespace) && views.knows(agent, namespace),
     firstList: (agent = 'default') => root.firstList(agent),
@@ -254,6 +281,7 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
       sets?.setLogLevel(level);
     },
     statuses: () => root.watchedStatuses(),
+    status: () => statusOf(root),
     tried: () => root.tried(),
     isReady: () => root.callers.areListsComplete && isComplete(root.config, fleet.statuses()),
     close: () => root.close(),

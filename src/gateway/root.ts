@@ -9,6 +9,7 @@ import { startSelection } from '../access/selection.ts';
 import { controlsFor, type Showing } from '../access/showing.ts';
 import type { Toolset } from '../access/toolset.ts';
 import { createViews, type Views } from '../access/views.ts';
+import { messageOf } from '../base/errors.ts';
 import { createEvents, type Events } from '../base/events.ts';
 import { isSameValue } from '../base/objects.ts';
 import { type Approvals, createApprovals } from '../calls/approvals/approvals.ts';
@@ -22,10 +23,11 @@ import { createParkedCalls, type ParkedCalls } from '../calls/parked.ts';
 import { createPipeline, type Pipeline } from '../calls/pipeline.ts';
 import { createCallerSubscriptions } from '../calls/subscriptions.ts';
 import { createMcpTasks, type McpTasks } from '../calls/tasks/tasks.ts';
-import { buildCatalog, type Catalog, type Contribution, EMPTY_CATALOG } from '../catalog/catalog.ts';
+import { type Absence, buildCatalog, type Catalog, type Contribution, EMPTY_CATALOG } from '../catalog/catalog.ts';
 import type { Offer } from '../catalog/item.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvVars } from '../config/expand.ts';
+import { markInside } from '../config/inside.ts';
 import type { MacroConfig } from '../config/macros.ts';
 import type { ServerConfig } from '../config/servers.ts';
 import type { Task } from '../config/task.ts';
@@ -38,7 +40,7 @@ import { Audit } from '../observe/audit.ts';
 import { createMetrics, type MetricsRegistry } from '../observe/metrics.ts';
 import { UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
 import { createRedactor, type Redactor } from '../secrets/redact.ts';
-import { brokenStatus, Fleet, type FleetChange, type ServerStatus } from '../sources/fleet.ts';
+import { brokenContribution, brokenStatus, Fleet, type FleetChange, type ServerStatus } from '../sources/fleet.ts';
 import type { Source, SourceContext } from '../sources/source.ts';
 import { type Spawn, spawnServer } from '../sources/spawn.ts';
 import { createStartQueue } from '../sources/start-queue.ts';
@@ -86,6 +88,16 @@ export interface GatewayOptions {
    * asks for it.
    */
   readonly audit?: boolean;
+  /**
+   * Changes a server before it is started; null leaves it out.
+   * @internal
+   */
+  readonly adjust?: (server: ServerConfig) => ServerConfig | null;
+  /**
+   * Gets each line that a server or a tool prints, without secrets.
+   * @internal
+   */
+  readonly printed?: (server: string, line: string) => void;
   /** The task that all callers except the operator work on: they see nothing outside of it. */
   readonly task?: Task | null;
 }
@@ -98,6 +110,8 @@ const CONTROL_WAIT = 3_000;
 export class Root {
   /** Its id. */
   readonly instance: string = randomUUID();
+  /** As ISO 8601. */
+  readonly startedAt = new Date().toISOString();
   readonly host: Host | null;
   readonly folders: ToolFolders | null;
   readonly env: EnvVars;
@@ -134,18 +148,21 @@ export class Root {
   startup: StartupWindow | null = null;
   isClosed = false;
   #firstTried: Promise<void> = Promise.resolve();
+  #restored: Promise<void> = Promise.resolve();
   readonly #installed = new Set<(key: string) => void>();
   #builtFrom: CatalogInputs | null = null;
   #announced = 0;
-  readonly #startedAt = new Date().toISOString();
+  #isUnwritable = false;
   #refreshTimer: NodeJS.Timeout | undefined;
   readonly #task: Task | null;
+  readonly #adjust: NonNullable<GatewayOptions['adjust']> | null;
   #minuteTimer: NodeJS.Timeout | undefined;
 
   constructor(config: Config, options: GatewayOptions) {
     const { dataDir } = config;
     this.config = config;
     this.#task = options.task ?? null;
+    this.#adjust = options.adjust ?? null;
     this.host = options.host ?? null;
     this.folders = options.folders ?? null;
     this.env = options.env ?? process.env;
@@ -177,8 +194,8 @@ export class Root {
       vault: () => this.config.vault,
       learn: (values) => this.redactor.learn([...this.config.secrets(), ...values]),
     });
-    this.offers = openOfferStore(dataDir);
-    const context = this.#sourceContext(dataDir, options.spawn ?? spawnServer);
+    this.offers = openOfferStore(dataDir, (error) => this.#unwritable(error));
+    const context = this.#sourceContext(dataDir, options);
     this.fleet = new Fleet(context);
     this.sets =
       this.host === null
@@ -210,6 +227,7 @@ export class Root {
       runControl: this.controlCalls.run,
       isStarting: () => this.startup?.current != null,
       mayBeClaimed: ({ name, sourceId }) => this.fleet.mayClaim(name, sourceId, this.config),
+      started: (keys) => this.#started(keys),
     });
     this.callers = new Callers({
       events,
@@ -217,9 +235,13 @@ export class Root {
       views: this.views,
       permissionOf: (agent) => this.permissionOf(agent),
       defaultSelection: () => this.defaults.selection,
+      toolsetNow: (toolset, isNamed) => this.defaults.toolsetNow(toolset, isNamed),
       fleet: this.fleet,
       sets: this.sets,
-      subscriptions: createCallerSubscriptions<Caller>((id) => this.serverOf(id)?.source),
+      subscriptions: createCallerSubscriptions<Caller>(
+        (id) => this.serverOf(id)?.source,
+        () => this.config.limits.subscriptions,
+      ),
       counters: this.metrics,
       host: this.host,
       task: this.#task,
@@ -232,28 +254,38 @@ export class Root {
    */
   #toolsetsChanged(): void {
     this.views.forget();
+    this.callers.refit();
     setImmediate(() => {
       if (!this.isClosed) this.callers.look();
     });
   }
 
+  /** Something that is only remembered could not be written. It is told once: the next ones fail for the same reason. */
+  #unwritable(error: unknown): void {
+    if (this.#isUnwritable) return;
+    this.#isUnwritable = true;
+    const message = `nothing is remembered for the next start: ${messageOf(error)}`;
+    this.events.emit('note', { source: 'toolgate', message });
+  }
+
   /** The parts of the gateway that sources use. */
-  #sourceContext(dataDir: string, spawn: Spawn): SourceContext {
+  #sourceContext(dataDir: string, { spawn = spawnServer, printed }: GatewayOptions): SourceContext {
     return {
       instance: this.instance,
-      env: this.env,
+      env: markInside(this.config, this.env),
       spawn,
       vault: this.vault,
       events: this.events,
       redact: this.redactor.redact,
       offers: this.offers,
-      eras: openEraStore(dataDir),
+      eras: openEraStore(dataDir, (error) => this.#unwritable(error)),
       starts: createStartQueue(),
       limits: () => this.config.limits,
       changed: () => {
         this.#refreshTimer ??= setTimeout(() => this.refresh(), REFRESH_PAUSE);
       },
       started: (key) => this.limiters.restarted(key),
+      printed,
       dependenciesInstalled: (key) => {
         for (const installed of this.#installed) installed(key);
       },
@@ -297,11 +329,12 @@ export class Root {
       // From now on every caller is notified of changes, even if it has not listed anything yet.
       this.callers.look();
     });
+    this.#restored = this.defaults.restore();
     this.startup = createStartupWindow(
       // What every server offered the last time is listed at once: there is nothing to wait for.
       this.fleet.isKnown ? Promise.resolve() : this.#firstTried,
       this.config.startWait,
-      this.defaults.restore(),
+      this.#restored,
       this.pipeline.retry,
     );
   }
@@ -312,9 +345,9 @@ export class Root {
     this.refresh();
   }
 
-  /** Resolves when every server has been tried once and its items are in the catalog. */
+  /** Resolves when every server has been tried once, its items are in the catalog, and the last toolset is equipped. */
   async tried(): Promise<void> {
-    await Promise.all([this.#firstTried, this.fleet.tried()]);
+    await Promise.all([this.#firstTried, this.fleet.tried(), this.#restored]);
     this.refresh();
   }
 
@@ -324,8 +357,17 @@ export class Root {
 
   /** The toolset of this name, if the agent may know it. While servers are starting, it waits for them if it has to. */
   async findToolset(agent: string, name: string): Promise<Toolset | null> {
-    const find = (permission: Permission | null) =>
-      this.defaults.libraryOf(agent, permission && this.views.allowed(permission)).find(name);
+    const find = async (permission: Permission | null) => {
+      const library = this.defaults.libraryOf(agent, permission && this.views.allowed(permission));
+      try {
+        return await library.find(name);
+      } catch (error) {
+        // Its file is damaged. Until it is mended, the toolset stays as it was, if it was ever understood.
+        const known = this.defaults.toolsets.find((toolset) => toolset.name === name);
+        if (known === undefined) throw error;
+        return known;
+      }
+    };
     const permission = this.permissionOf(agent);
     const found = await find(permission);
     // Which servers an agent may know depends on the tools that they turn out to have.
@@ -341,7 +383,8 @@ export class Root {
     const showing = this.views.showing(from, permission, null);
     const seesAll = showing === 'all' || from.tasks.length > 0;
     const selection = seesAll ? startSelection(null) : this.defaults.selection;
-    const view = this.views.of({ ...from, permission, showing, selection, controls: true, client: UNKNOWN_CLIENT });
+    const client = UNKNOWN_CLIENT;
+    const view = this.views.of({ ...from, permission, showing, selection, isFixed: false, controls: true, client });
     return firstListOf(view);
   }
 
@@ -358,7 +401,7 @@ export class Root {
   }
 
   statuses(): ServerStatus[] {
-    const broken = this.config.broken.flatMap((one) => brokenStatus(one, this.#startedAt));
+    const broken = this.config.broken.flatMap((one) => brokenStatus(one, this.startedAt));
     return [...this.fleet.statuses(), ...broken, ...(this.sets?.statuses() ?? [])];
   }
 
@@ -368,13 +411,21 @@ export class Root {
 
   /** All servers of a configuration: its own, and those of the tool folders. */
   serversOf(config: Config): readonly ServerConfig[] {
-    return [...config.servers, ...(this.folders?.serversOf(config) ?? [])];
+    const all = [...config.servers, ...(this.folders?.serversOf(config) ?? [])];
+    const adjust = this.#adjust;
+    return adjust === null ? all : all.map(adjust).filter((server) => server !== null);
   }
 
   applyServers(servers: readonly ServerConfig[]): FleetChange {
     const change = this.fleet.apply(servers);
     this.servers = servers;
     return change;
+  }
+
+  /** Everybody has the toolsets as they are now. */
+  refitToolsets(): void {
+    this.defaults.refit();
+    this.callers.refit();
   }
 
   renewControls(): void {
@@ -420,7 +471,9 @@ export class Root {
   /** Replaces the catalog if the new one would differ, and returns whether it did. Callers are not notified yet. */
   rebuildCatalog(): boolean {
     const { config } = this;
-    const contributions = this.fleet.contributions();
+    const since = Date.parse(this.startedAt);
+    const broken = config.broken.flatMap((one) => brokenContribution(one, since));
+    const contributions = [...this.fleet.contributions(), ...broken];
     const names = [...contributions.map(({ namespace }) => namespace), ...(this.folders?.namespacesOf(config) ?? [])];
     this.namespaces = new Set(names.filter((name) => name !== ''));
     const { names: style, nameLimit, macros } = config;
@@ -492,11 +545,20 @@ function isSameContribution(a: Contribution, b: Contribution): boolean {
     a.key === b.key &&
     a.namespace === b.namespace &&
     a.present === b.present &&
-    a.startingSince === b.startingSince &&
     a.description === b.description &&
-    a.isInstalling === b.isInstalling &&
+    isSameAbsence(a.absence, b.absence) &&
     isSameOffer(a.offer, b.offer)
   );
+}
+
+/**
+ * Numbers in the reason do not count: a server that is tried again and again may name another port or process each time,
+ * and every new catalog is news for clients.
+ */
+function isSameAbsence(a: Contribution['absence'], b: Contribution['absence']): boolean {
+  if (a == null || b == null) return a == null && b == null;
+  const reasonOf = ({ reason }: Absence) => reason.replace(/\d+/g, '0');
+  return a.state === b.state && a.since === b.since && reasonOf(a) === reasonOf(b);
 }
 
 /** Cheap even for long lists, because unchanged items are the same objects. */

@@ -11,10 +11,10 @@ import type { ClientChannel } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { type ServerStatus, serverStatus } from '../sources/fleet.ts';
 import { createInlineSource } from '../sources/inline.ts';
-import { RegressionGuard } from '../sources/regression-guard.ts';
+import { LastGoodFiles } from '../sources/last-good.ts';
 import { createServerSource } from '../sources/server-source.ts';
 import type { Source, SourceContext } from '../sources/source.ts';
-import type { RunnableTool } from '../tools/read-tool.ts';
+import type { RunnableItem } from '../tools/read-tool.ts';
 
 /** A source and its configuration. */
 export interface ConfiguredSource {
@@ -47,7 +47,7 @@ export interface SourceSetOptions {
 export class SourceSets implements CallerSources {
   readonly #context: SourceContext;
   readonly #options: SourceSetOptions;
-  readonly #guard = new RegressionGuard();
+  readonly #lastGood = new LastGoodFiles();
   readonly #members = new Map<number, MemberSource>();
   readonly #ids = new WeakMap<Source, number>();
   readonly #sets = new Map<string, UsedSet>();
@@ -63,9 +63,9 @@ export class SourceSets implements CallerSources {
   }
 
   /** Opens a source, a server or functions, that no caller sees yet. Returns its id. */
-  open(config: ServerConfig, tools?: readonly RunnableTool[]): number {
+  open(config: ServerConfig, items?: readonly RunnableItem[]): number {
     const id = this.#nextId--;
-    const source = tools === undefined ? this.#openServer(id, config) : this.#openInline(config, tools);
+    const source = items === undefined ? this.#openServer(id, config) : this.#openInline(config, items);
     if (this.#logLevel !== null) source.setLogLevel?.(this.#logLevel);
     this.#members.set(id, { source, config, sets: new Set() });
     this.#ids.set(source, id);
@@ -76,12 +76,12 @@ export class SourceSets implements CallerSources {
     const changed = () => {
       for (const set of this.#members.get(id)?.sets ?? []) this.#renew(set);
     };
-    return createServerSource(config, { ...this.#context, guard: this.#guard, changed });
+    return createServerSource(config, { ...this.#context, lastGood: this.#lastGood, changed });
   }
 
-  #openInline({ key, namespace }: ServerConfig, tools: readonly RunnableTool[]): Source {
+  #openInline({ key, namespace }: ServerConfig, items: readonly RunnableItem[]): Source {
     const { events, redact, limits } = this.#context;
-    return createInlineSource(key, namespace || key, tools, { events, redact, maxResult: () => limits().message });
+    return createInlineSource(key, namespace || key, items, { events, redact, maxResult: () => limits().message });
   }
 
   /** Releases a source that no caller uses: it finishes its calls and closes. */
@@ -132,8 +132,8 @@ export class SourceSets implements CallerSources {
       if (member === undefined) return [];
       const { source, config } = member;
       const { key, namespace, description } = config;
-      const { offer, present, startingSince, isInstalling } = source;
-      return { id, key, namespace, description, offer, present, startingSince, isInstalling };
+      const { offer, present, absence } = source;
+      return { id, key, namespace, description, offer, present, absence };
     });
   }
 

@@ -1,6 +1,6 @@
 /** Watches the files that a gateway was created from: each edit requests a change. */
 import { join } from 'node:path';
-import { watchFile } from '../base/watch-file.ts';
+import { watchFile, watchFilesIn } from '../base/watch-file.ts';
 import type { Config } from '../config/config.ts';
 import { type LoadOptions, loadConfig } from '../config/load.ts';
 import type { Gateway } from './gateway.ts';
@@ -69,6 +69,24 @@ export function followSecrets(gateway: Gateway): FollowingSecrets {
     close() {
       remove();
       files.close();
+    },
+  };
+}
+
+/** Follows the saved toolsets until it is closed. */
+export interface FollowingToolsets {
+  close(): void;
+}
+
+/** Applies every edit of a saved toolset, by hand or by another Toolgate, to the callers that have it. */
+export function followToolsets(gateway: Gateway): FollowingToolsets {
+  const reread = () => void gateway.rereadToolsets();
+  const watchers = gateway.toolsetFolders.map((folder) => watchFilesIn(folder, reread));
+  // The files may have changed before they were watched.
+  reread();
+  return {
+    close() {
+      for (const watcher of watchers) watcher.close();
     },
   };
 }

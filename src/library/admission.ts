@@ -3,13 +3,13 @@ import { BoundedMap } from '../base/bounded-map.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import { memo } from '../base/memo.ts';
+import { didYouMean } from '../base/text.ts';
+import { isClientId, missingClientId, readClientId } from '../doors/http/client-id.ts';
 import type { ToolsetClient, ToolsetClients } from './clients.ts';
 import type { Permissions } from './permissions.ts';
 import { contextKey, readSessionContext, sessionContext } from './session-context.ts';
 import type { LoaderContext } from './toolsets.ts';
 import type { Authenticate, AuthenticatedClient, ClientRequest, SessionContextConfig } from './types.ts';
-
-export const CLIENT_ID = 'mcp-client-id';
 
 export interface AdmittedClient {
   readonly clientId: string;
@@ -68,7 +68,7 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
 
   async function identify(request: ClientRequest): Promise<AuthenticatedClient | null> {
     if (authenticate === null) {
-      const clientId = claimedId(request);
+      const clientId = readClientId(request.headers);
       return clientId === null ? null : { clientId };
     }
     return requireAuthenticated(await runAuthenticate(authenticate, request));
@@ -79,7 +79,7 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
     request: ClientRequest,
   ): Promise<AuthenticatedClient | null> {
     try {
-      return (await authenticate(request)) ?? null;
+      return known((await authenticate(request)) ?? null);
     } catch (error) {
       if (error instanceof GatewayError) throw error;
       // If the check fails, the client is not admitted.
@@ -178,12 +178,8 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
     admit(request) {
       if (authenticate !== null)
         return runAuthenticate(authenticate, request).then((known) => enter(requireAuthenticated(known), request));
-      const clientId = claimedId(request);
-      if (clientId === null)
-        throw new GatewayError(
-          'request_invalid',
-          `Missing ${CLIENT_ID}: send a stable id of the client in that header.`,
-        );
+      const clientId = readClientId(request.headers);
+      if (clientId === null) throw missingClientId();
       return enter({ clientId }, request);
     },
     async enter(known, request = NO_REQUEST) {
@@ -192,27 +188,31 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
   };
 }
 
+const MEMBERS = ['clientId', 'toolsets', 'expires'] satisfies (keyof AuthenticatedClient)[];
+
+/**
+ * A program may return its whole user, so other members are ignored. But one that was probably meant as ours must not
+ * be: without `expires` a client would never leave.
+ */
+function known(client: AuthenticatedClient | null): AuthenticatedClient | null {
+  for (const name in client) {
+    if ((MEMBERS as string[]).includes(name) || !MEMBERS.some((member) => isSlip(name, member))) continue;
+    throw new TypeError(`It returned "${name}", which is unknown.${didYouMean(name, MEMBERS)}`);
+  }
+  return client;
+}
+
+/** The same letters in another spelling, as singular or plural. */
+function isSlip(name: string, member: string): boolean {
+  const plain = (text: string) => text.toLowerCase().replaceAll(/[_-]|s$/g, '');
+  return plain(name) === plain(member);
+}
+
 function requireAuthenticated(known: AuthenticatedClient | null): AuthenticatedClient {
   if (known === null)
     throw new GatewayError('unauthorized', 'The credentials of this request belong to no known client.');
   if (!isClientId(known.clientId)) throw new GatewayError('internal', '"authenticate" returned an invalid client id.');
   return known;
-}
-
-const ID = /^[\x21-\x7e]{1,200}$/;
-
-function isClientId(value: unknown): value is string {
-  return typeof value === 'string' && ID.test(value);
-}
-
-/** The id in the header; null if there is none. */
-function claimedId({ headers }: ClientRequest): string | null {
-  const header = headers[CLIENT_ID];
-  const id = Array.isArray(header) ? header.join(', ') : (header ?? '').trim();
-  if (id === '') return null;
-  if (!ID.test(id))
-    throw new GatewayError('request_invalid', `${CLIENT_ID} must have 1 to 200 characters without spaces.`);
-  return id;
 }
 
 function queryOf(url: string): URLSearchParams {

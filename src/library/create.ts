@@ -3,7 +3,7 @@ import { checkEndpoints } from './endpoints.ts';
 import { wrongOptions } from './errors.ts';
 import { checkPolicy } from './exposure.ts';
 import { createHandle, type McpServerHandle } from './handle.ts';
-import { logEvents } from './logger.ts';
+import { checkMountedOptions, checkPermittedOptions, checkServerOptions } from './known-options.ts';
 import type { MountableServer, MountOptions } from './mount.ts';
 import {
   allowedOrigins,
@@ -11,14 +11,12 @@ import {
   type CreatePermissionBasedMcpServerOptions,
   fixedToolsets,
   introductionOf,
-  warn,
 } from './options.ts';
 import { checkPermissions } from './permissions.ts';
 import type { ServeOptions } from './serve.ts';
 import { checkSessionContext } from './session-context.ts';
 import { openToolsetGateway, type ToolsetGatewayOptions } from './toolset-gateway.ts';
-
-type ServerOf<Options> = Options extends { readonly createServer: () => infer Server } ? Server : null;
+import { warn } from './warn.ts';
 
 /**
  * Creates an MCP server for a catalog of toolsets. Each client switches toolsets on and off with meta-tools
@@ -38,12 +36,19 @@ type ServerOf<Options> = Options extends { readonly createServer: () => infer Se
  * });
  * await start();
  */
-export async function createMcpServer<const Options extends CreateMcpServerOptions>(
-  options: Options & CreateMcpServerOptions,
-): Promise<McpServerHandle<ServerOf<Options>>> {
-  const fixed = fixedToolsets(options);
-  const handle = await open(options, { fixed, permissions: null, hasMetaTools: options.registerMetaTools !== false });
-  return handle as McpServerHandle<ServerOf<Options>>;
+export async function createMcpServer<
+  Server = null,
+  Key extends string = string,
+  Named extends string = string,
+  Loader extends string = never,
+  Module extends string = string,
+>(options: CreateMcpServerOptions<Server, Key, Named, Loader, Module>): Promise<McpServerHandle<Server>> {
+  checkServerOptions(options);
+  // The names are checked at run time; from here on they are texts.
+  const given = options as unknown as CreateMcpServerOptions;
+  const fixed = fixedToolsets(given);
+  const handle = await open(given, { fixed, permissions: null, hasMetaTools: options.registerMetaTools !== false });
+  return handle as McpServerHandle<Server>;
 }
 
 /**
@@ -58,24 +63,32 @@ export async function createMcpServer<const Options extends CreateMcpServerOptio
  * });
  * await start();
  */
-export async function createPermissionBasedMcpServer<const Options extends CreatePermissionBasedMcpServerOptions>(
-  options: Options & CreatePermissionBasedMcpServerOptions,
-): Promise<McpServerHandle<ServerOf<Options>>> {
-  const permissions = checkPermissions(options?.permissions);
+export async function createPermissionBasedMcpServer<
+  Server = null,
+  Key extends string = string,
+  Named extends string = string,
+  Loader extends string = never,
+  Module extends string = string,
+>(
+  options: CreatePermissionBasedMcpServerOptions<Server, Key, Named, Loader, Module>,
+): Promise<McpServerHandle<Server>> {
+  checkPermittedOptions(options);
+  const given = options as unknown as CreatePermissionBasedMcpServerOptions;
+  const permissions = checkPermissions(given.permissions, Object.keys(given.catalog ?? {}));
   if (options.startup !== undefined)
     throw wrongOptions('"startup" cannot be used here: "permissions" decides which toolsets a client has.');
   const ignored = ['maxActiveToolsets', 'allowlist', 'denylist', 'onLimitExceeded'] as const;
-  const { exposurePolicy = {} } = options;
+  const { exposurePolicy = {} } = given;
   for (const key of ignored)
     if (exposurePolicy[key] !== undefined)
       warn(`exposurePolicy.${key} is ignored: "permissions" decides which toolsets a client has.`);
   const { namespaceToolsWithSetKey } = exposurePolicy;
   const policy = namespaceToolsWithSetKey === undefined ? {} : { namespaceToolsWithSetKey };
   const handle = await open(
-    { ...options, exposurePolicy: policy },
+    { ...given, exposurePolicy: policy },
     { fixed: null, permissions, hasMetaTools: options.registerMetaTools === true },
   );
-  return handle as McpServerHandle<ServerOf<Options>>;
+  return handle as McpServerHandle<Server>;
 }
 
 /**
@@ -91,8 +104,9 @@ export async function mountToolsets(
   server: MountableServer,
   options: Omit<CreateMcpServerOptions, 'http' | 'createServer' | 'serverInfo'> & MountOptions,
 ): Promise<McpServerHandle<null>> {
+  checkMountedOptions(options);
   const { clientId, toolsets, toolsChanged, ...rest } = options;
-  const handle = await createMcpServer<CreateMcpServerOptions>(rest);
+  const handle = await createMcpServer(rest as CreateMcpServerOptions<null>);
   try {
     handle.mount(server, {
       ...(clientId !== undefined && { clientId }),
@@ -103,7 +117,7 @@ export async function mountToolsets(
     await handle.close();
     throw error;
   }
-  return handle as McpServerHandle<null>;
+  return handle;
 }
 
 const HOUR = 3_600_000;
@@ -114,7 +128,7 @@ async function open(
   mode: Pick<ToolsetGatewayOptions, 'fixed' | 'permissions' | 'hasMetaTools'>,
 ): Promise<McpServerHandle> {
   const { http = {}, exposurePolicy = {}, sessionContext, authenticate, createServer } = options;
-  checkPolicy(exposurePolicy);
+  checkPolicy(exposurePolicy, Object.keys(options.catalog ?? {}));
   if (sessionContext !== undefined) checkSessionContext(sessionContext);
   checkEndpoints(http.customEndpoints ?? []);
   if (authenticate !== undefined && typeof authenticate !== 'function')
@@ -134,6 +148,7 @@ async function open(
     authenticate: authenticate ?? null,
     introduction: introductionOf(options.serverInfo, server),
     settings: options.settings ?? {},
+    logger: options.logger ?? http.logger,
     http: {
       maxSessions: clients.most,
       sessionTtl: clients.ttl,
@@ -161,5 +176,5 @@ async function open(
         ? 'Permissions come from headers here, and standard input has none. Set permissions.source to "config".'
         : null,
   };
-  return createHandle(toolsets, server, serving, logEvents(toolsets.gateway.events, http.logger ?? false));
+  return createHandle(toolsets, server, serving);
 }

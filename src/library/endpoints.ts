@@ -55,15 +55,18 @@ interface Described<Body, Query, Params, Response> {
   readonly isPublic?: boolean;
 }
 
-/** Answers a validated request. */
+/**
+ * Answers a validated request: with a value that is sent as JSON, or with a `Response` of its own status, such as
+ * `Response.json({ error: 'No such user' }, { status: 404 })`.
+ */
 export type CustomEndpointHandler<Body = Any, Query = Any, Params = Any, Response = Any> = (
   request: CustomEndpointRequest<SchemaOutput<Body>, SchemaOutput<Query>, SchemaOutput<Params>>,
-) => MaybePromise<SchemaOutput<Response>>;
+) => MaybePromise<SchemaOutput<Response> | globalThis.Response>;
 
 /** Answers a validated request. The request contains the toolsets of the client. */
 export type PermissionAwareEndpointHandler<Body = Any, Query = Any, Params = Any, Response = Any> = (
   request: PermissionAwareEndpointRequest<SchemaOutput<Body>, SchemaOutput<Query>, SchemaOutput<Params>>,
-) => MaybePromise<SchemaOutput<Response>>;
+) => MaybePromise<SchemaOutput<Response> | globalThis.Response>;
 
 /** An HTTP endpoint that the program serves next to MCP. */
 export interface CustomEndpointDefinition<Body = Any, Query = Any, Params = Any, Response = Any>
@@ -122,6 +125,7 @@ const METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'];
 export const RESERVED_PATHS = ['/mcp', '/healthz', '/tools', '/.well-known/mcp-config'] as const;
 
 export function checkEndpoints(endpoints: readonly CustomEndpointDefinition[]): void {
+  const known = new Set<string>();
   for (const { method, path, handler } of endpoints) {
     const where = `The endpoint ${method} ${path}`;
     if (!METHODS.includes(method)) throw wrongOptions(`${where}: the method must be one of ${METHODS.join(', ')}.`);
@@ -130,6 +134,10 @@ export function checkEndpoints(endpoints: readonly CustomEndpointDefinition[]): 
     if (RESERVED_PATHS.some((one) => path === one || path.startsWith(`${one}/`)))
       throw wrongOptions(`${where}: the path is reserved. Choose another.`);
     if (typeof handler !== 'function') throw wrongOptions(`${where} has no handler.`);
+    // Parameters of other names match the same paths.
+    const served = `${method} ${path.replaceAll(/:[^/]+/g, ':')}`;
+    if (known.has(served)) throw wrongOptions(`${where} exists twice: only the first would answer. Remove one.`);
+    known.add(served);
   }
 }
 
@@ -144,10 +152,10 @@ export interface EndpointInput {
   readonly more?: object;
 }
 
-export interface EndpointReply {
-  readonly status: number;
-  readonly body: unknown;
-}
+/** A value to send as JSON, or what the program answered itself. */
+export type EndpointReply =
+  | { readonly status: number; readonly body: unknown }
+  | { readonly response: globalThis.Response };
 
 /** Never rejects. `failed` is called with errors of the program itself. */
 export async function runEndpoint(
@@ -166,6 +174,7 @@ export async function runEndpoint(
       values[part] = checked.value;
     }
     const result: unknown = await endpoint.handler({ ...values, headers, clientId, ...more });
+    if (isResponse(result)) return { response: result };
     if (endpoint.responseSchema === undefined) return { status: 200, body: result };
     const checked = await (await checkOf(endpoint.responseSchema))(result);
     if (checked.issues === undefined) return { status: 200, body: checked.value };
@@ -179,6 +188,13 @@ export async function runEndpoint(
     failed(error);
     return failure('INTERNAL_ERROR', 'Internal server error');
   }
+}
+
+/** By its shape, because some servers have a class `Response` of their own. */
+function isResponse(value: unknown): value is globalThis.Response {
+  if (typeof value !== 'object' || value === null) return false;
+  const { status, headers, arrayBuffer } = value as Partial<globalThis.Response>;
+  return typeof status === 'number' && typeof headers?.get === 'function' && typeof arrayBuffer === 'function';
 }
 
 /** An id for a client that sends none. */

@@ -4,6 +4,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import type { ToolsetClient } from './clients.ts';
 import { wrongOptions } from './errors.ts';
 import type { HttpListener } from './http.ts';
+import { checkMountOptions, checkStartOptions } from './known-options.ts';
 import { type MountableServer, type MountOptions, mount } from './mount.ts';
 import type { Served, ServeOptions, StartOptions } from './serve.ts';
 import type { ToolsetStatus } from './status.ts';
@@ -35,6 +36,13 @@ export interface McpServerHandle<Server = unknown> {
    * await server.connect(transport);
    */
   mount(server: MountableServer, options?: MountOptions): void;
+  /**
+   * Answers a request, for servers with `fetch` handlers: Hono, Bun, Next. It does not use `this`.
+   *
+   * @example
+   * Bun.serve({ fetch: toolsets.fetch });
+   */
+  fetch(request: Request): Promise<Response>;
   /** A request listener for all paths, for `node:http`, Express or another server that has not read the body yet. */
   handler(): Promise<RequestListener>;
   /** The toolsets of a client; without an id, the toolsets that all clients have. */
@@ -45,12 +53,7 @@ export interface McpServerHandle<Server = unknown> {
 }
 
 /** The members do not use `this`, because programs destructure the handle. */
-export function createHandle(
-  toolsets: ToolsetGateway,
-  server: unknown,
-  serving: ServeOptions,
-  stopLog: () => void,
-): McpServerHandle {
+export function createHandle(toolsets: ToolsetGateway, server: unknown, serving: ServeOptions): McpServerHandle {
   const { gateway, admissions } = toolsets;
   let served: Promise<Served> | null = null;
   let transport: StartOptions['transport'];
@@ -73,6 +76,14 @@ export function createHandle(
     throw wrongOptions('Toolsets cannot be switched here: the options decide which toolsets clients have.');
   }
 
+  /** Loaded on first use, because programs that only mount toolsets or call a gateway need no HTTP door. */
+  function openListener(): Promise<HttpListener> {
+    listener ??= import('./http.ts').then(({ openHttpListener }) =>
+      openHttpListener(toolsets, { ...serving, host: null }),
+    );
+    return listener;
+  }
+
   function requireOpen(): void {
     if (closing !== null) throw wrongOptions('The server is closed. Create a new one.');
   }
@@ -83,7 +94,6 @@ export function createHandle(
     await opened?.close();
     await (await listener?.catch(() => null))?.close();
     await toolsets.close();
-    stopLog();
     end();
   }
 
@@ -96,6 +106,7 @@ export function createHandle(
     },
     async start(options = {}) {
       requireOpen();
+      checkStartOptions(options);
       if (served !== null && options.transport !== transport)
         throw wrongOptions('The server has already started on another transport. Create a new one.');
       transport = options.transport;
@@ -116,14 +127,16 @@ export function createHandle(
     },
     admit,
     mount(target, options = {}) {
+      checkMountOptions(options);
       mount(target, { gateway, admit, reserve: toolsets.reserve }, options);
     },
     async handler() {
       requireOpen();
-      listener ??= import('./http.ts').then(({ openHttpListener }) =>
-        openHttpListener(toolsets, { ...serving, host: null }),
-      );
-      return (await listener).handle;
+      return (await openListener()).handle;
+    },
+    async fetch(request) {
+      if (listener === null) requireOpen();
+      return (await openListener()).fetch(request);
     },
     async status(clientId) {
       return toolsets.status(clientId === undefined ? null : (await admissions.enter({ clientId })).client);

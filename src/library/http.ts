@@ -1,8 +1,12 @@
 /** A server with toolsets over HTTP: the gateway's HTTP door with other routes, among them the program's endpoints. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ReadableStream as WebStream } from 'node:stream/web';
 import { GatewayError } from '../base/errors.ts';
 import { type Identity, programIdentity } from '../calls/identity.ts';
 import { type HttpDoor, makeDoor } from '../doors/http/door.ts';
+import { type FetchHandler, fetchHandler } from '../doors/http/mount/fetch.ts';
 import { pathOf, readBasePath } from '../doors/http/path.ts';
 import { type OpenHandler, type OpenRoute, paramsOf, type Route, type RouteTable } from '../doors/http/router.ts';
 import { MCP_HEADERS, mcpRoute } from '../doors/http/routes.ts';
@@ -38,6 +42,8 @@ export interface HttpListenerOptions {
 export interface HttpListener extends Pick<HttpDoor, 'handle' | 'basePath' | 'drain' | 'close'> {
   /** All paths that it answers, with parameters such as `:id`. */
   readonly paths: readonly string[];
+  /** The same for servers with `fetch` handlers. */
+  readonly fetch: FetchHandler;
 }
 
 const NO_SETTINGS = {
@@ -104,7 +110,7 @@ export async function openHttpListener(toolsets: ToolsetGateway, options: HttpLi
       errors: 'rest',
       sharesPath: true,
       async handle(request, response, headers) {
-        send(response, await run(endpoint, request), headers);
+        await send(response, await run(endpoint, request), headers);
       },
     };
   }
@@ -136,6 +142,7 @@ export async function openHttpListener(toolsets: ToolsetGateway, options: HttpLi
 
   return {
     handle: door.handle,
+    fetch: fetchHandler(door),
     basePath: base,
     paths: [...new Set([MCP_PATH, ...routes.map(({ path }) => path)])].map((path) => `${base}${path}`),
     drain: door.drain,
@@ -168,8 +175,18 @@ function queryOf(url: string): Record<string, unknown> {
 }
 
 /** An endpoint that returns nothing answers 204. */
-function send(response: ServerResponse, { status, body }: EndpointReply, headers: readonly string[]): void {
-  const text: string | undefined = JSON.stringify(body);
-  if (text !== undefined) sendText(response, status, JSON_TYPE, text, headers);
+async function send(response: ServerResponse, reply: EndpointReply, headers: readonly string[]): Promise<void> {
+  if ('response' in reply) return sendResponse(response, reply.response, headers);
+  const text: string | undefined = JSON.stringify(reply.body);
+  if (text !== undefined) sendText(response, reply.status, JSON_TYPE, text, headers);
   else if (!response.headersSent) response.writeHead(204, [...headers]).end();
+}
+
+/** What the endpoint answered itself: its status, its headers, and its body as it comes. */
+async function sendResponse(response: ServerResponse, given: Response, headers: readonly string[]): Promise<void> {
+  if (response.headersSent || response.destroyed) return;
+  response.writeHead(given.status, [...headers, ...[...given.headers].flat()]);
+  if (given.body === null) response.end();
+  // The client may leave before the end, which is nobody's fault.
+  else await pipeline(Readable.fromWeb(given.body as WebStream), response).catch(() => {});
 }

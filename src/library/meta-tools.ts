@@ -1,4 +1,4 @@
-/** The tools with which a model finds toolsets and switches them on and off for its client. */
+/** Runs the tools with which a model finds toolsets of a program and switches them on and off for its client. */
 
 import { type GatewayError, toGatewayError } from '../base/errors.ts';
 import { counted } from '../base/text.ts';
@@ -6,92 +6,46 @@ import type { Caller } from '../calls/caller.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import { readArguments } from '../controls/arguments.ts';
 import type { ProgramControl } from '../controls/control.ts';
+import { LIST_TOOLS, SWITCHING_TOOLS } from '../controls/toolset-tools.ts';
 import { toBytes } from '../protocol/json.ts';
 import { ToolingError } from './errors.ts';
 import type { ToolSetDefinition } from './types.ts';
 
-const NOTHING = { type: 'object', properties: {}, additionalProperties: false } as const;
-const NAME = {
-  type: 'object',
-  properties: { name: { type: 'string', description: 'The key of the toolset.' } },
-  required: ['name'],
-  additionalProperties: false,
-} as const;
-const READS = { readOnlyHint: true, idempotentHint: true, openWorldHint: false } as const;
-const SWITCHES = { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false } as const;
-
-const LIST_TOOLS = {
-  name: 'list_tools',
-  title: 'List tools',
-  description: 'Lists the names of all tools that can be called now, in one list and by toolset.',
-  inputSchema: NOTHING,
-  annotations: READS,
-};
-
-const SWITCHING = [
-  {
-    name: 'list_toolsets',
-    title: 'List toolsets',
-    description: 'Lists all toolsets: what each is for, whether it is enabled, and the tools of the enabled ones.',
-    inputSchema: NOTHING,
-    annotations: READS,
-  },
-  {
-    name: 'enable_toolset',
-    title: 'Enable a toolset',
-    description: 'Enables a toolset: its tools are added to the list and can be called.',
-    inputSchema: NAME,
-    annotations: SWITCHES,
-  },
-  {
-    name: 'disable_toolset',
-    title: 'Disable a toolset',
-    description: 'Disables a toolset: its tools are removed from the list and can no longer be called.',
-    inputSchema: NAME,
-    annotations: SWITCHES,
-  },
-  {
-    name: 'describe_toolset',
-    title: 'Describe a toolset',
-    description: 'Says what a toolset is for, whether it is enabled, and if so, its tools.',
-    inputSchema: NAME,
-    annotations: READS,
-  },
-] as const;
-
 /** What the meta-tools act on. */
 export interface MetaToolTarget {
   readonly keys: readonly string[];
+  /** Throws an `E_VALIDATION` if callers are offered no toolset of that name. */
   find(name: unknown): { readonly key: string; readonly definition: ToolSetDefinition };
   /** Whether callers may switch the toolset. */
   isOffered(key: string): boolean;
   /** The names of the tools that the caller has, by toolset. */
   toolsOf(caller: Caller): ReadonlyMap<string, readonly string[]>;
   isActive(caller: Caller, key: string): boolean;
+  /** The names of the tools of a toolset, enabled or not, as far as they are known and allowed. */
+  toolsIn(caller: Caller, key: string): Promise<readonly string[]>;
+  /** Runs the loaders of a toolset, so that its tools are known. Rejects if one fails. */
+  load(caller: Caller, key: string): Promise<void>;
   enable(caller: Caller, key: string): Promise<void>;
   disable(caller: Caller, key: string): Promise<void>;
 }
 
 /** `switches`: whether clients switch toolsets. If not, they can only list their tools. */
 export function createMetaTools(target: MetaToolTarget, switches: boolean): ProgramControl {
-  const definitions = switches ? [LIST_TOOLS, ...SWITCHING] : [LIST_TOOLS];
+  const definitions = switches ? [LIST_TOOLS, ...SWITCHING_TOOLS] : [LIST_TOOLS];
   const entries: readonly Entry[] = definitions.map(builtInEntry);
 
-  function describe(caller: Caller, key: string, definition: ToolSetDefinition) {
+  async function describe(caller: Caller, key: string, definition: ToolSetDefinition) {
     const { name, description, modules = [], decisionCriteria } = definition;
     return {
       key,
       active: target.isActive(caller, key),
       definition: { name, description, modules, decisionCriteria },
-      tools: target.toolsOf(caller).get(key) ?? [],
+      tools: await target.toolsIn(caller, key),
     };
   }
 
   function toolsetNamedBy(args: unknown) {
-    const found = target.find(readArguments(args, ['name']).name);
-    if (!target.isOffered(found.key))
-      throw new ToolingError('E_VALIDATION', `The toolset "${found.key}" is not allowed here.`);
-    return found;
+    return target.find(readArguments(args, ['name']).name);
   }
 
   const runs: Readonly<Record<string, (caller: Caller, args: unknown) => object | Promise<object>>> = {
@@ -100,14 +54,16 @@ export function createMetaTools(target: MetaToolTarget, switches: boolean): Prog
       const byToolset = target.toolsOf(caller);
       return { tools: [...byToolset.values()].flat(), toolsetToTools: Object.fromEntries(byToolset) };
     },
-    list_toolsets(caller, args) {
+    async list_toolsets(caller, args) {
       readArguments(args, []);
       const offered = target.keys.filter(target.isOffered);
-      return { toolsets: offered.map((key) => describe(caller, key, target.find(key).definition)) };
+      const all = offered.map((key) => describe(caller, key, target.find(key).definition));
+      return { toolsets: await Promise.all(all) };
     },
-    describe_toolset(caller, args) {
+    async describe_toolset(caller, args) {
       const { key, definition } = toolsetNamedBy(args);
-      return describe(caller, key, definition);
+      const problem = await problemOf(target.load(caller, key));
+      return { ...(await describe(caller, key, definition)), ...(problem !== null && { problem }) };
     },
     async enable_toolset(caller, args) {
       const { key } = toolsetNamedBy(args);
@@ -146,6 +102,17 @@ export function createMetaTools(target: MetaToolTarget, switches: boolean): Prog
       }
     },
   };
+}
+
+/** Why the tools of a toolset cannot all be told; null if they can. */
+async function problemOf(loading: Promise<void>): Promise<string | null> {
+  try {
+    await loading;
+    return null;
+  } catch (error) {
+    if (error instanceof ToolingError) return error.message;
+    throw error;
+  }
 }
 
 /** The message is for models, the code for programs. */

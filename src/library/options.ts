@@ -4,6 +4,7 @@ import { IDENTITY } from '../base/version.ts';
 import type { ServerIdentity } from '../gateway/root.ts';
 import type { CustomEndpointDefinition } from './endpoints.ts';
 import { wrongOptions } from './errors.ts';
+import { unknownNames } from './exposure.ts';
 import type { Logger } from './logger.ts';
 import type { FastifyLike } from './serve.ts';
 import type {
@@ -11,10 +12,12 @@ import type {
   ExposurePolicy,
   Mode,
   ModuleLoader,
+  NameIn,
   PermissionConfig,
   SessionContextConfig,
   ToolSetCatalog,
 } from './types.ts';
+import { warn } from './warn.ts';
 
 /** How a server is reached over HTTP. */
 export interface HttpOptions {
@@ -29,7 +32,7 @@ export interface HttpOptions {
   readonly basePath?: string;
   /** Which web pages of other origins may use the server: true for all, or a list of origins. Default: none. */
   readonly cors?: boolean | readonly string[];
-  /** Logs events: `true` to standard error as lines of JSON, or a logger of the program. Default: `false`. */
+  /** The same as the option `logger` of the server, which counts if both are set. */
   readonly logger?: boolean | Logger;
   /** A Fastify instance to add the routes to. Then the server does not listen itself. */
   readonly app?: FastifyLike;
@@ -47,21 +50,38 @@ export interface ServerInfo extends ServerIdentity {
   readonly instructions?: string;
 }
 
-interface CommonOptions {
+/**
+ * The options are generic only in the names that they use, so that the compiler refuses unknown options and names of
+ * toolsets and loaders that do not exist. `Key` and `Loader` are the names that exist, `Named` and `Module` those that
+ * are mentioned.
+ */
+interface CommonOptions<
+  Server,
+  Key extends string,
+  Named extends string,
+  Loader extends string,
+  Module extends string,
+> {
   /** The toolsets. */
-  readonly catalog: ToolSetCatalog;
+  readonly catalog: ToolSetCatalog<Key, NameIn<NoInfer<Loader>, Module>>;
   /** The loaders of tools, by the names that toolsets list in `modules`. */
-  readonly moduleLoaders?: Readonly<Record<string, ModuleLoader>>;
-  readonly exposurePolicy?: ExposurePolicy;
+  readonly moduleLoaders?: { readonly [Name in Loader]: ModuleLoader };
+  readonly exposurePolicy?: ExposurePolicy<NameIn<NoInfer<Key>, Named>>;
   /** Passed to loaders. */
   readonly context?: unknown;
   /** Whether there are meta-tools. Default: yes for `createMcpServer`, no for `createPermissionBasedMcpServer`. */
   readonly registerMetaTools?: boolean;
   readonly http?: HttpOptions;
+  /**
+   * Where events are logged. Default: what the program's own functions throw is written to standard error, with the
+   * stack. `true` writes every event there, as lines of JSON; a logger gets every event; `false` logs nothing. Clients
+   * never see a stack.
+   */
+  readonly logger?: boolean | Logger;
   /** How the server introduces itself. Default: like the server from `createServer`. */
   readonly serverInfo?: ServerInfo;
   /** Returns a server of the official SDK. Only its name, version and instructions are used. Called once. */
-  readonly createServer?: () => unknown;
+  readonly createServer?: () => Server;
   /** Served at `/.well-known/mcp-config`. */
   readonly configSchema?: object;
   readonly sessionContext?: SessionContextConfig;
@@ -79,17 +99,32 @@ interface CommonOptions {
 }
 
 /** See `createMcpServer`. */
-export interface CreateMcpServerOptions extends CommonOptions {
+export interface CreateMcpServerOptions<
+  Server = unknown,
+  Key extends string = string,
+  Named extends string = string,
+  Loader extends string = string,
+  Module extends string = string,
+> extends CommonOptions<Server, Key, Named, Loader, Module> {
   /**
    * `DYNAMIC`: each client switches toolsets on and off. `STATIC`: all clients have the listed toolsets. Default:
    * `STATIC` if `toolsets` is set, otherwise `DYNAMIC`.
    */
-  readonly startup?: { readonly mode?: Exclude<Mode, 'ALL'>; readonly toolsets?: readonly string[] | 'ALL' };
+  readonly startup?: {
+    readonly mode?: Exclude<Mode, 'ALL'>;
+    readonly toolsets?: readonly NameIn<NoInfer<Key>, Named>[] | 'ALL';
+  };
 }
 
 /** See `createPermissionBasedMcpServer`. */
-export interface CreatePermissionBasedMcpServerOptions extends CommonOptions {
-  readonly permissions: PermissionConfig;
+export interface CreatePermissionBasedMcpServerOptions<
+  Server = unknown,
+  Key extends string = string,
+  Named extends string = string,
+  Loader extends string = string,
+  Module extends string = string,
+> extends CommonOptions<Server, Key, Named, Loader, Module> {
+  readonly permissions: PermissionConfig<NameIn<NoInfer<Key>, Named>>;
   /** Not allowed: `permissions` decides which toolsets a client has. */
   readonly startup?: never;
 }
@@ -106,8 +141,8 @@ export function fixedToolsets({ startup = {}, catalog }: CreateMcpServerOptions)
   if (toolsets === 'ALL') return keys;
   if (toolsets === undefined) return [];
   if (!Array.isArray(toolsets)) throw wrongOptions('startup.toolsets must be "ALL" or a list of toolsets.');
-  const unknown = toolsets.filter((name) => !keys.includes(name));
-  if (unknown.length > 0) warn(`startup.toolsets names toolsets that do not exist: ${unknown.join(', ')}.`);
+  const unknown = unknownNames(toolsets, keys);
+  if (unknown !== '') warn(`startup.toolsets names ${unknown}`);
   const known = keys.filter((key) => toolsets.includes(key));
   if (toolsets.length > 0 && known.length === 0)
     throw wrongOptions(`startup.toolsets names no existing toolset. Existing ones: ${keys.join(', ') || 'none'}.`);
@@ -147,8 +182,4 @@ function isIdentity(value: unknown): value is ServerIdentity {
 
 function pickIdentity({ name, version, title }: ServerIdentity): ServerIdentity {
   return { name, version, ...(title !== undefined && { title }) };
-}
-
-export function warn(message: string): void {
-  process.emitWarning(message, { type: 'ToolgateWarning' });
 }

@@ -1,7 +1,9 @@
 /** Decides which toolsets a client gets. A header of its requests names them, or the program decides. */
 import type { EventSink } from '../base/events.ts';
 import { wrongOptions } from './errors.ts';
+import { unknownNames } from './exposure.ts';
 import type { ClientRequest, PermissionConfig } from './types.ts';
+import { warn } from './warn.ts';
 
 const HEADER = 'mcp-toolset-permissions';
 const REFRESH = 60_000;
@@ -18,7 +20,8 @@ export interface Permissions {
   readonly headerName: string;
 }
 
-export function checkPermissions(given: PermissionConfig | undefined): PermissionConfig {
+/** `keys` are the toolsets that exist. */
+export function checkPermissions(given: PermissionConfig | undefined, keys: readonly string[]): PermissionConfig {
   if (typeof given !== 'object' || given === null)
     throw wrongOptions('"permissions" is missing: use { source: "headers" } or { source: "config", … }.');
   const { source, headerName, staticMap, resolver, defaultPermissions, refreshMs } = given;
@@ -26,6 +29,17 @@ export function checkPermissions(given: PermissionConfig | undefined): Permissio
     throw wrongOptions('permissions.source must be "headers" or "config".');
   if (headerName !== undefined && !/^[\w!#$%&'*+.^`|~-]+$/.test(headerName))
     throw wrongOptions('permissions.headerName must be the name of a header.');
+  // If a header decides, none of these would.
+  if (source === 'headers')
+    for (const [name, value] of Object.entries({ staticMap, resolver, defaultPermissions, refreshMs }))
+      if (value !== undefined)
+        throw wrongOptions(
+          `permissions.${name} needs the source "config". With the source "headers", a header decides.`,
+        );
+  if (source === 'config' && headerName !== undefined)
+    throw wrongOptions(
+      'permissions.headerName needs the source "headers". With the source "config", no header decides.',
+    );
   if (source === 'config' && staticMap === undefined && resolver === undefined)
     throw wrongOptions('permissions needs a "staticMap" or a "resolver" if its source is "config".');
   if (resolver !== undefined && typeof resolver !== 'function')
@@ -33,6 +47,8 @@ export function checkPermissions(given: PermissionConfig | undefined): Permissio
   const lists = { ...staticMap, defaultPermissions: defaultPermissions ?? [] };
   for (const [client, list] of Object.entries(lists))
     if (!isList(list)) throw wrongOptions(`permissions of "${client}" must be a list of toolsets.`);
+  const unknown = unknownNames(Object.values(lists).flat(), keys);
+  if (unknown !== '') warn(`permissions name ${unknown}`);
   if (refreshMs !== undefined && !(Number.isFinite(refreshMs) && refreshMs >= 0))
     throw wrongOptions('permissions.refreshMs must be a number of milliseconds.');
   return given;
@@ -44,6 +60,7 @@ export function createPermissions(config: PermissionConfig, keys: readonly strin
   const byHeader = config.source === 'headers';
 
   const known = (named: readonly string[]) => keys.filter((key) => named.includes(key));
+  let reported = '';
 
   function configured(clientId: string): readonly string[] {
     return Object.hasOwn(staticMap, clientId) ? staticMap[clientId]! : defaultPermissions;
@@ -56,7 +73,15 @@ export function createPermissions(config: PermissionConfig, keys: readonly strin
 
   function read(clientId: string, given: unknown): readonly string[] {
     if (given === undefined || given === null) return known(configured(clientId));
-    if (isList(given)) return known(given);
+    if (isList(given)) {
+      const unknown = unknownNames(given, keys);
+      // Once for each mistake: the resolver is asked again and again.
+      if (unknown !== '' && unknown !== reported) {
+        reported = unknown;
+        events.emit('failure', { where: 'permissions.resolver', error: wrongOptions(`It names ${unknown}`) });
+      }
+      return known(given);
+    }
     return failed(clientId, new TypeError('The resolver did not return a list of toolsets.'));
   }
 

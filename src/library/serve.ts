@@ -53,7 +53,7 @@ const NEVER = new Promise<void>(() => {});
 async function serveHttp(toolsets: ToolsetGateway, options: ServeOptions): Promise<Served> {
   const { host, isGuarded } = options;
   const listener = await openHttpListener(toolsets, options);
-  const { port, drain, close } = await listenFor(listener, options.port, host);
+  const { port, drain, close } = await listenFor(listener, options.port, host, 'http.port');
   if (!isLoopback(host) && !isGuarded)
     process.emitWarning(
       `Anyone who reaches ${host}:${port} can use the tools there, because there is no "authenticate". Set it, or listen on 127.0.0.1.`,

@@ -4,7 +4,7 @@
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import { sha256 } from '../base/hash.ts';
-import { isObject } from '../base/objects.ts';
+import { isObject, isPlain } from '../base/objects.ts';
 import { wrongOptions } from './errors.ts';
 import type { LoaderContext } from './toolsets.ts';
 import type { SessionContextConfig, SessionRequestContext } from './types.ts';
@@ -90,11 +90,4 @@ function merge(base: unknown, values: ContextValues, isDeep: boolean): unknown {
     merged[key] = isDeep && isObject(value) && isPlain(before) ? merge(before, value, true) : value;
   }
   return merged;
-}
-
-/** False for instances of classes, such as a database connection. */
-function isPlain(value: unknown): value is ContextValues {
-  if (!isObject(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }

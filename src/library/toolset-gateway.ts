@@ -1,7 +1,9 @@
 /** A gateway with toolsets. Each caller sees the toolsets that its client has switched on or was given. */
 
+import { narrowToPermission } from '../access/permission.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Caller } from '../calls/caller.ts';
+import { buildCatalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/config.ts';
 import { configFromValue } from '../config/load.ts';
 import { createGateway, type Gateway } from '../gateway/gateway.ts';
@@ -10,10 +12,11 @@ import { type Admissions, createAdmissions } from './admission.ts';
 import { type ToolsetClient, ToolsetClients } from './clients.ts';
 import { wrongOptions } from './errors.ts';
 import { isExposed, NAMING } from './exposure.ts';
+import { type Logger, logEvents } from './logger.ts';
 import { createMetaTools, type MetaToolTarget } from './meta-tools.ts';
 import { createPermissions } from './permissions.ts';
 import { type ToolsetStatus, toolsetStatus } from './status.ts';
-import { checkCatalog, createToolsets, type LoadedToolset, type Toolsets } from './toolsets.ts';
+import { createToolsets, type LoadedToolset, readCatalog, type Toolsets, unknownToolset } from './toolsets.ts';
 import type {
   Authenticate,
   ExposurePolicy,
@@ -40,6 +43,7 @@ export interface ToolsetGatewayOptions {
   readonly introduction: Pick<Host, 'identity' | 'instructions'>;
   /** Settings of the gateway, as in its configuration file. */
   readonly settings: Readonly<Record<string, unknown>>;
+  readonly logger: boolean | Logger | undefined;
   /** Overrides the HTTP settings. */
   readonly http: Partial<Config['http']>;
   readonly clients: { readonly most: number; readonly ttl: number };
@@ -62,10 +66,10 @@ export interface ToolsetGateway {
 /** Rejects if the options are wrong, or if a toolset that all clients should have cannot be loaded. */
 export async function openToolsetGateway(options: ToolsetGatewayOptions): Promise<ToolsetGateway> {
   const { policy, fixed } = options;
-  checkCatalog(options.catalog);
   const base = { key: '', value: options.context };
   const config = configOf(options);
-  const keys = Object.keys(options.catalog);
+  const isPrefixed = policy.namespaceToolsWithSetKey !== false;
+  const keys = Object.keys(options.catalog ?? {});
   const offered = keys.filter((key) => isExposed(policy, key));
   const switches = fixed === null && options.permissions === null;
   /** By principal. */
@@ -79,10 +83,25 @@ export async function openToolsetGateway(options: ToolsetGatewayOptions): Promis
   const clientOf = (caller: Caller) => common ?? clients.find(caller.principal) ?? null;
   const target: MetaToolTarget = {
     keys,
-    find: (name) => toolsets.find(name),
+    find(name) {
+      const found = toolsets.find(name);
+      // A toolset that is not offered does not exist for clients.
+      if (!offered.includes(found.key)) throw unknownToolset(found.key, offered);
+      return found;
+    },
     isOffered: (key) => offered.includes(key),
     toolsOf: (caller) => byToolset([...caller.view().entries.tool.values()], clientOf(caller)?.loaded ?? []),
     isActive: (caller, key) => clientOf(caller)?.active.includes(key) === true,
+    async toolsIn(caller, key) {
+      const client = clientOf(caller);
+      if (client?.active.includes(key) === true) return target.toolsOf(caller).get(key) ?? [];
+      const known = await toolsets.contributions(key, client?.context ?? base);
+      const permission = caller.isOperator ? null : caller.callers.options.permissionOf(caller.agent);
+      return [...narrowToPermission(buildCatalog(0, known, [], NAMING), permission).entries.tool.keys()];
+    },
+    async load(caller, key) {
+      toolsets.release(await toolsets.take(key, clientOf(caller)?.context ?? base));
+    },
     async enable(caller, key) {
       await clients.of(caller.principal, base).enable(key);
     },
@@ -91,6 +110,8 @@ export async function openToolsetGateway(options: ToolsetGatewayOptions): Promis
     },
   };
   const control = options.hasMetaTools ? createMetaTools(target, switches) : null;
+  const metaNames = control?.entries.map(({ name }) => name) ?? [];
+  const inline = await readCatalog(options.catalog, options.moduleLoaders, isPrefixed ? [] : metaNames);
   const host: Host = {
     ...options.introduction,
     naming: NAMING,
@@ -100,12 +121,14 @@ export async function openToolsetGateway(options: ToolsetGatewayOptions): Promis
   };
   const gateway = createGateway(config, { host });
   const { events } = gateway;
+  const stopLog = logEvents(gateway, options.logger);
   const sets = gateway.sets!;
   toolsets = createToolsets({
     catalog: options.catalog,
+    inline,
     moduleLoaders: options.moduleLoaders,
     offered,
-    isPrefixed: policy.namespaceToolsWithSetKey !== false,
+    isPrefixed,
     timeout: options.callTimeoutMs,
     config,
     sets,
@@ -119,7 +142,7 @@ export async function openToolsetGateway(options: ToolsetGatewayOptions): Promis
     taken: (principal) =>
       new Map([
         ...[...(reserved.get(principal) ?? [])].map((name) => [name, 'the server itself'] as const),
-        ...(control?.entries.map(({ name }) => [name, 'the meta-tools'] as const) ?? []),
+        ...metaNames.map((name) => [name, 'the meta-tools'] as const),
       ]),
     base,
     ...options.clients,
@@ -129,6 +152,7 @@ export async function openToolsetGateway(options: ToolsetGatewayOptions): Promis
   async function close(): Promise<void> {
     clients.close();
     await gateway.close();
+    stopLog();
   }
 
   if (fixed !== null) {

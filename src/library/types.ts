@@ -1,26 +1,48 @@
 /** How a program describes its toolsets and their clients. */
+import type { PromptDefinition } from '../tools/define-prompt.ts';
+import type { ResourceDefinition } from '../tools/define-resource.ts';
 import type { McpToolDefinition, ToolDefinition } from '../tools/define-tool.ts';
 
 /** A tool of a toolset, with `execute` or with `handler`. */
 // biome-ignore lint/suspicious/noExplicitAny: with any schemas
 export type AnyTool = McpToolDefinition | ToolDefinition<any, any>;
 
+/**
+ * A name that is one of `Known`. A text that is known only when the program runs is accepted too, because it may come
+ * from a file or the environment; the server checks it.
+ */
+export type NameIn<Known extends string, Given extends string> = string extends Given
+  ? Given
+  : string extends Known
+    ? Given
+    : NoInfer<Known>;
+
+/** Anything that a toolset may have. */
+// biome-ignore lint/suspicious/noExplicitAny: with any arguments
+type AnyItem = AnyTool | PromptDefinition<any> | ResourceDefinition;
+
 /** A group of tools that is switched on and off together. */
-export interface ToolSetDefinition {
+export interface ToolSetDefinition<Module extends string = string> {
   /** The name that people see. */
   readonly name: string;
   /** Tells models what the toolset is for. */
   readonly description: string;
   /** Tools that need no loading. */
   readonly tools?: readonly AnyTool[];
+  /** Prompts and resources that are there while the toolset is switched on. Each has a `name`. */
+  // biome-ignore lint/suspicious/noExplicitAny: with any arguments
+  readonly prompts?: readonly PromptDefinition<any>[];
+  readonly resources?: readonly ResourceDefinition[];
   /** The loaders that provide more tools when the toolset is switched on. */
-  readonly modules?: readonly string[];
+  readonly modules?: readonly Module[];
   /** Tells models when to choose it. */
   readonly decisionCriteria?: string;
 }
 
 /** Toolsets by key. With `namespaceToolsWithSetKey` the names of their tools begin with the key. */
-export type ToolSetCatalog = Readonly<Record<string, ToolSetDefinition>>;
+export type ToolSetCatalog<Key extends string = string, Module extends string = string> = {
+  readonly [Name in Key]: ToolSetDefinition<Module>;
+};
 
 /** The tools of a server or a folder, for a loader to return. */
 export interface ToolSource {
@@ -29,7 +51,7 @@ export interface ToolSource {
 }
 
 /** What a loader returns. */
-export type LoadedTools = ToolSource | readonly (AnyTool | ToolSource)[];
+export type LoadedTools = ToolSource | readonly (AnyItem | ToolSource)[];
 
 /** Provides tools when a toolset is switched on. Called once for each context, and again after a failure. */
 // biome-ignore lint/suspicious/noExplicitAny: the program decides what its context is
@@ -39,21 +61,21 @@ export type ModuleLoader = (context?: any) => LoadedTools | Promise<LoadedTools>
 export type Mode = 'DYNAMIC' | 'STATIC' | 'ALL';
 
 /** Which toolsets may be switched on, how many, and how their tools are named. */
-export interface ExposurePolicy {
+export interface ExposurePolicy<Toolset extends string = string> {
   /** How many toolsets a client may have switched on at a time. */
   readonly maxActiveToolsets?: number;
   /** Whether tools are named `set.tool`. Default: true. */
   readonly namespaceToolsWithSetKey?: boolean;
   /** The only toolsets that may be switched on. */
-  readonly allowlist?: readonly string[];
+  readonly allowlist?: readonly Toolset[];
   /** Toolsets that may not be switched on. */
-  readonly denylist?: readonly string[];
+  readonly denylist?: readonly Toolset[];
   /** Called when a client wants more than `maxActiveToolsets`. */
   onLimitExceeded?(attempted: string[], active: string[]): void;
 }
 
 /** Which toolsets a client gets. */
-export interface PermissionConfig {
+export interface PermissionConfig<Toolset extends string = string> {
   /**
    * `headers`: a header of each request names them. Use that only behind a proxy that sets the header. `config`: the
    * program decides.
@@ -62,14 +84,14 @@ export interface PermissionConfig {
   /** Default: `mcp-toolset-permissions`. */
   readonly headerName?: string;
   /** By client id. */
-  readonly staticMap?: Readonly<Record<string, readonly string[]>>;
+  readonly staticMap?: Readonly<Record<string, readonly Toolset[]>>;
   /**
    * Asked before `staticMap`, if the source is `config`. Return nothing for an unknown client. If it fails, the client
    * gets no toolsets.
    */
   resolver?(clientId: string): MaybePromise<readonly string[] | null | undefined>;
   /** For clients that are unknown to `resolver` and `staticMap`. Default: none. */
-  readonly defaultPermissions?: readonly string[];
+  readonly defaultPermissions?: readonly Toolset[];
   /** Milliseconds until `resolver` is asked again for a client. Default: a minute. */
   readonly refreshMs?: number;
 }

@@ -3,7 +3,7 @@ import type { GatewayError } from '../base/errors.ts';
 import type { Call, CallTracer } from '../calls/call.ts';
 import { ForwardingSink } from '../calls/forwarding-sink.ts';
 import type { CallTrace } from '../calls/observers.ts';
-import { ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from '../calls/outcome.ts';
+import { ERROR, FAILED, isTimeout, OK, TIMEOUT, TOOL_ERROR } from '../calls/outcome.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { decodeString } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
@@ -97,5 +97,5 @@ class TracedSink extends ForwardingSink implements CallTrace {
 }
 
 function failureOf({ code }: GatewayError): number {
-  return code === 'source_timeout' ? TIMEOUT : FAILED;
+  return isTimeout(code) ? TIMEOUT : FAILED;
 }

@@ -52,7 +52,7 @@ function isLabel(text: string): boolean {
   return /^[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?$/.test(text);
 }
 
-function reasons({ task, profile, rules, tools, missing }: Plan): string[] {
+function reasons({ task, profile, rules, tools, missing, notes }: Plan): string[] {
   const about = [
     ...(task.service === '' ? [] : [`service "${task.service}"`]),
     ...(task.type === '' ? [] : [`type "${task.type}"`]),
@@ -67,13 +67,13 @@ function reasons({ task, profile, rules, tools, missing }: Plan): string[] {
         `${server}.${tool}: ${reasons.join('; ')}${entry === null ? ' (not checked: the server could not be asked)' : ''}`,
     ),
     ...(tools.length === 0 ? ['Nothing: no rule matches, or no server has what they name.'] : []),
-    ...(missing.length === 0 ? [] : ['', ...missing]),
+    ...(missing.length + notes.length === 0 ? [] : ['', ...missing, ...notes]),
   ].map(oneLine);
 }
 
 function brief(text: string): string {
-  const line = oneLine(text).trim();
-  return line.length > 100 ? `${[...line].slice(0, 99).join('')}…` : line;
+  const characters = [...oneLine(text).trim()];
+  return characters.length > 100 ? `${characters.slice(0, 99).join('')}…` : characters.join('');
 }
 
 /** A line break in foreign text would end the comment. */

@@ -33,6 +33,8 @@ export interface Plan {
   readonly tools: readonly PlannedTool[];
   /** What rules name and a connected server does not offer: one sentence each. */
   readonly missing: readonly string[];
+  /** Why the plan may hold less than the task needs: no rule matches, an unknown type, a rule that adds nothing. One sentence each. */
+  readonly notes: readonly string[];
 }
 
 /** What a plan has to know about a server. */
@@ -64,20 +66,49 @@ export function planTask(task: Task, rules: TaskRules, catalog: Catalog, servers
   });
   const groups: NeededTools[] = profile === null ? [] : [groupOf(profile, `profile "${profile.name}"`)];
   for (const { rule, reason } of matching) {
-    const why = `rule "${rule.name}": ${reason}`;
+    const why = whyOf(rule, reason);
     groups.push({ reason: why, tools: rule.tools, isShipped: rule.isShipped });
     for (const name of rule.profiles) {
       const more = rules.profiles.find((one) => one.name === name);
       if (more !== undefined) groups.push(groupOf(more, why));
     }
   }
+  const tools = [...offered(groups, catalog), ...unchecked(groups, catalog, servers)];
+  const used = new Set(tools.flatMap(({ reasons }) => reasons));
+  const idle = matching.filter(({ rule, reason }) => !used.has(whyOf(rule, reason)));
   return {
     task,
     profile: profile?.name ?? null,
     rules: matching.map(({ rule }) => rule.name),
-    tools: [...offered(groups, catalog), ...unchecked(groups, catalog, servers)],
+    tools,
     missing: missing(groups, catalog, servers),
+    notes: [
+      ...unknownType(task, rules),
+      ...(matching.length > 0 || isChosen(task, profile) ? [] : [noRule(profile)]),
+      ...idle.map(
+        ({ rule }) => `The rule "${rule.name}" matches and adds nothing: no server has a tool that it names.`,
+      ),
+    ],
   };
+}
+
+function whyOf({ name }: TaskRule, reason: string): string {
+  return `rule "${name}": ${reason}`;
+}
+
+function noRule(profile: TaskProfile | null): string {
+  const gets = profile === null ? 'no tools' : `only what the profile "${profile.name}" has`;
+  return `No rule matches this task, so it gets ${gets}. Name a type, describe the task in other words, or add a rule.`;
+}
+
+/** A type that no profile and no rule knows is probably misspelt. */
+function unknownType({ type }: Task, { profiles, rules }: TaskRules): string[] {
+  if (type === '') return [];
+  const known = [...profiles.flatMap(({ name, types }) => [name, ...types]), ...rules.flatMap(({ types }) => types)];
+  if (known.some((one) => matchesPattern(one.toLowerCase(), type.toLowerCase()))) return [];
+  const names = [...new Set(known)].filter((one) => !isPattern(one));
+  const hint = didYouMean(type, names) || (names.length === 0 ? '' : ` Known types: ${names.join(', ')}.`);
+  return [`The type "${type}" is unknown: no profile and no rule names it.${hint}`];
 }
 
 function groupOf({ tools, isShipped }: TaskProfile, reason: string): NeededTools {
@@ -93,13 +124,18 @@ export function requireProfile({ profile }: Task, { profiles }: TaskRules): void
 }
 
 /** The profile that the task names, or else that of its type, or else the default one. Null if it does not exist. */
-function profileOf({ profile, type }: Task, { profiles }: TaskRules): TaskProfile | null {
-  if (profile !== '') return profiles.find(({ name }) => name === profile) ?? null;
-  const folded = type.toLowerCase();
-  const typed = profiles.find(
-    ({ name, types }) => folded !== '' && [name, ...types].some((one) => one.toLowerCase() === folded),
-  );
+function profileOf(task: Task, { profiles }: TaskRules): TaskProfile | null {
+  if (task.profile !== '') return profiles.find(({ name }) => name === task.profile) ?? null;
+  const typed = profiles.find((one) => isChosen(task, one));
   return typed ?? profiles.find(({ name }) => name === 'default') ?? null;
+}
+
+/** Whether the task asks for this profile, by its name or by its type. */
+function isChosen({ profile, type }: Task, chosen: TaskProfile | null): boolean {
+  if (chosen === null) return false;
+  if (profile !== '') return chosen.name === profile;
+  const folded = type.toLowerCase();
+  return folded !== '' && [chosen.name, ...chosen.types].some((one) => one.toLowerCase() === folded);
 }
 
 /** Why a rule matches a task; null if it does not. A rule without conditions matches every task. */

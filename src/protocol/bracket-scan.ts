@@ -11,6 +11,7 @@ interface Machine {
   reset(): void;
   scan(end: number): number;
   quotes(): number;
+  controls(end: number): number;
 }
 
 // Missing in the types of Node.
@@ -29,8 +30,10 @@ let machine: Machine | null = null;
 function getMachine(): Machine {
   if (machine !== null) return machine;
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(BRACKET_SCAN, 'base64')));
-  const { memory, reset, scan, quotes } = exports as Omit<Machine, 'bytes'> & { memory: { buffer: ArrayBuffer } };
-  machine = { bytes: new Uint8Array(memory.buffer), reset, scan, quotes };
+  const { memory, reset, scan, quotes, controls } = exports as Omit<Machine, 'bytes'> & {
+    memory: { buffer: ArrayBuffer };
+  };
+  machine = { bytes: new Uint8Array(memory.buffer), reset, scan, quotes, controls };
   return machine;
 }
 
@@ -69,4 +72,24 @@ export function isOneString(parts: readonly Buffer[]): boolean {
   if (parts[0]![0] !== QUOTE || last[last.length - 1] !== QUOTE) return false;
   const size = parts.reduce((sum, part) => sum + part.length, 0);
   return findClosingBracket([OPEN, ...parts, CLOSE]) === size + 2 && getMachine().quotes() === 2;
+}
+
+/** Fewer bytes are read faster by a loop. */
+const SHORT = 256;
+
+/** Whether the bytes contain a control character, which JSON does not allow in strings. */
+export function hasControl(part: Buffer): boolean {
+  if (part.length < SHORT) {
+    for (const byte of part) if (byte < SPACE) return true;
+    return false;
+  }
+  const { bytes, controls } = getMachine();
+  for (let from = 0; from < part.length; from += PIECE) {
+    const piece = part.subarray(from, from + PIECE);
+    bytes.set(piece, 0);
+    const end = Math.ceil(piece.length / BLOCK) * BLOCK;
+    bytes.fill(SPACE, piece.length, end);
+    if (controls(end) === 1) return true;
+  }
+  return false;
 }

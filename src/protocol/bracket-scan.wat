@@ -16,6 +16,23 @@
 
   (func (export "quotes") (result i32) (global.get $quotes))
 
+  ;; Whether one of the bytes from 0 to $end, a multiple of 64, is a control character: below 0x20.
+  (func (export "controls") (param $end i32) (result i32)
+    (local $at i32)
+    (block $over
+      (loop $block
+        (br_if $over (i32.ge_u (local.get $at) (local.get $end)))
+        (if (v128.any_true
+              (i8x16.lt_u
+                (i8x16.min_u
+                  (i8x16.min_u (v128.load (local.get $at)) (v128.load offset=16 (local.get $at)))
+                  (i8x16.min_u (v128.load offset=32 (local.get $at)) (v128.load offset=48 (local.get $at))))
+                (i8x16.splat (i32.const 0x20))))
+          (then (return (i32.const 1))))
+        (local.set $at (i32.add (local.get $at) (i32.const 64)))
+        (br $block)))
+    (i32.const 0))
+
   ;; Which of the 64 bytes at $at are $byte, after $bits were set in all of them.
   (func $find (param $at i32) (param $bits v128) (param $byte v128) (result i64)
     (i64.or

@@ -58,6 +58,8 @@ export interface SourceRequest {
   readonly item?: ItemDefinition;
   /** The server was listed again. Rebuilds what depends on definitions. */
   renew?(definitions: readonly ItemDefinition[]): void;
+  /** The request has waited before it is sent. Throws if it is no longer allowed. */
+  recheck?(): void;
   /** The caller's own progress token as it was written; null if it wants no progress. */
   readonly token: Buffer | null;
   /** Milliseconds without a sign of life, and in total. */
@@ -65,8 +67,10 @@ export interface SourceRequest {
   readonly totalTimeout: number;
   /** The client that it is made for; null for requests on behalf of all. */
   readonly client: ClientChannel | null;
-  /** The agent that calls. Only tools in this process get it. */
+  /** The agent that calls, for the tools of folders and programs. */
   readonly agent?: string;
+  /** The session that it is made in, for the same tools. It lets nobody in. */
+  readonly sessionId?: string;
   readonly sink: Sink;
   /** Whether it has to go to the server's first process, because the state that it needs is there. */
   readonly pinned?: boolean;

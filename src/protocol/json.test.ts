@@ -152,10 +152,19 @@ describe('decodeString', () => {
   });
 });
 
-describe('decodeString of a string with a control character that the scanner did not see', () => {
-  it('returns the text as it is', () => {
+describe('a control character in a string', () => {
+  it.each([0, 10, 511, 512, 600, 5_000, 70_000, 200_000])('is refused after %d other characters', (length) => {
+    for (const control of ['\u0000', '\u0001', '\t', '\n', '\u001f'])
+      for (const rest of ['', 'x'.repeat(300)]) {
+        const bytes = Buffer.from(`"${'ü'.repeat(length / 2)}${control}${rest}"`);
+        expect(() => skipValue(bytes, 0, bytes.length)).toThrow('control character');
+      }
+    const good = Buffer.from(`"${'x'.repeat(length)} \u007f\u0080\u2028"`);
+    expect(skipValue(good, 0, good.length)).toBe(good.length);
+  });
+
+  it('does not keep the text from being decoded', () => {
     const bytes = Buffer.from(`"\\n${'x'.repeat(600)}\u0001"`);
-    expect(skipValue(bytes, 0, bytes.length)).toBe(bytes.length);
     expect(decodeString(bytes, 0, bytes.length)).toBe(`\\n${'x'.repeat(600)}\u0001`);
   });
 });

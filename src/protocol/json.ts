@@ -2,10 +2,9 @@
  * JSON as bytes: finds where values begin and end without building them, so that results and arguments pass through
  * untouched (parsing and printing would change 9007199254740993 and 1.0, and costs several times as much).
  *
- * The scanner is strict: what it accepts, JSON.parse accepts. One exception for speed: inside a string longer than
- * LONG_STRING it looks at quotes, backslashes and line breaks only, so a raw control character may pass there.
+ * The scanner is strict: what it accepts, JSON.parse accepts.
  */
-import { findClosingBracket } from './bracket-scan.ts';
+import { findClosingBracket, hasControl } from './bracket-scan.ts';
 
 /** A range of bytes, end exclusive. */
 export interface Span {
@@ -64,7 +63,7 @@ function skipLongString(bytes: Buffer, at: number, end: number): number {
     const quote = bytes.indexOf(QUOTE, i);
     if (quote < 0 || quote >= end) fail(at, 'string without an end');
     const part = bytes.subarray(i, quote);
-    if (part.includes(0x0a) || part.includes(0x0d)) fail(i, 'line break in a string');
+    if (hasControl(part)) fail(i, 'control character in a string');
     let slash = part.indexOf(BACKSLASH);
     if (slash < 0) return quote + 1;
     // Escapes come in runs (quoted JSON, Windows paths), which a loop walks faster than a search.
@@ -217,7 +216,7 @@ export function decodeString(bytes: Buffer, start: number, end: number): string 
   try {
     return JSON.parse(bytes.toString('utf8', start, end)) as string;
   } catch {
-    // It has a control character that `skipString` did not look for. No key or name of ours is that long.
+    // It is part of a long value that was skipped, and contains a control character.
     return bytes.toString('utf8', start + 1, end - 1);
   }
 }
@@ -283,6 +282,23 @@ export function readLongMembers(bytes: Buffer): JsonMember[] {
     at = skipSpace(bytes, next + 1, length);
   }
   return members;
+}
+
+/** The elements of the array at `start`, if all of them are objects. Their contents are not checked. */
+export function readLongElements(bytes: Buffer, start: number, end: number): Span[] {
+  const elements: Span[] = [];
+  let at = skipSpace(bytes, start + 1, end);
+  while (bytes[at] === 0x7b) {
+    // Looks nearby first, as below.
+    const near = findClosingBracket([bytes.subarray(at, Math.min(end, at + 4 * SHORT_VALUE))]);
+    const size = near >= 0 ? near : findClosingBracket([bytes.subarray(at, end)]);
+    if (size < 0) fail(at, 'object without an end');
+    elements.push({ start: at, end: at + size });
+    at = skipSpace(bytes, at + size, end);
+    if (bytes[at] === 0x2c) at = skipSpace(bytes, at + 1, end);
+  }
+  if (bytes[at] !== 0x5d) fail(at, 'expected an object');
+  return elements;
 }
 
 /** The end of the value at `start`. The contents of a long one are not checked. */

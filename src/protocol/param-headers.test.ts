@@ -154,11 +154,6 @@ describe('the headers of a request', () => {
     expect(toRecord(headers)).toEqual({ 'mcp-method': 'tools/call', 'mcp-name': 'x', ...expected });
   });
 
-  it('are built without an error from a long string with a control character, which the scanner does not see', () => {
-    const args = `{"text":"\\n${'x'.repeat(600)}\u0001"}`;
-    expect(() => mirrorHeaders(call(`{"name":"x","arguments":${args}}`), '"x"', mirrored)).not.toThrow();
-  });
-
   it('pass the check, and fail it if one of them is missing, changed or added', () => {
     const value = fc.oneof(fc.string({ unit: 'binary' }), fc.integer(), fc.boolean(), fc.constant(null));
     const args = fc.record(

@@ -38,8 +38,8 @@ export function readMessage(bytes: Buffer, maxDepth = MAX_DEPTH): Message {
   }
 }
 
-/** The unread messages of a batch; null if the bytes are not an array. Throws like `readMessage`. */
-export function readBatch(bytes: Buffer): Buffer[] | null {
+/** The unread messages of a batch, at most so many; null if the bytes are not an array. Throws like `readMessage`. */
+export function readBatch(bytes: Buffer, most: number): Buffer[] | null {
   let elements: Span[] | null;
   try {
     elements = readElements(bytes, 0, bytes.length);
@@ -47,6 +47,8 @@ export function readBatch(bytes: Buffer): Buffer[] | null {
     throw toParseError(error);
   }
   if (elements?.length === 0) invalid('the batch is empty');
+  if (elements !== null && elements.length > most)
+    throw new GatewayError('too_large', `The batch has ${elements.length} messages; limits.batch allows ${most}.`);
   return elements?.map(({ start, end }) => bytes.subarray(start, end)) ?? null;
 }
 

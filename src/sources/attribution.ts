@@ -116,6 +116,12 @@ export function countAskable(requests: PendingRequests): number {
   return requests.all().filter((pending) => mayBeAsked(pending) && isAskable(pending.request.sink)).length;
 }
 
+/** Requests during which the server may ask something, and does not wait for an answer, including abandoned ones. */
+export function countAtWork(requests: PendingRequests): number {
+  const isAtWork = (pending: PendingRequest) => mayBeAsked(pending) && pending.pauses === 0;
+  return requests.all().filter(isAtWork).length + requests.abandoned.count(ASKING);
+}
+
 function mayBeAsked({ request }: PendingRequest): boolean {
   return ASKING.has(request.method);
 }

@@ -34,9 +34,11 @@ export interface ConnectionOwner {
   lost(connection: Connection, reason: string): void;
   forgotten(connection: Connection, refused: SourceRequest | null): Ticket | null;
   refused(connection: Connection, request: SourceRequest, refusal: UpstreamRefusal): Ticket | null;
+  unsent(request: SourceRequest): Ticket | null;
   // These may come at any time.
   missed(): void;
   asked(): void;
+  idle(): void;
   notification(message: Message): void;
   note(text: string): void;
   /** What keeps it from being started, such as an install; null when it is done. */
@@ -59,9 +61,12 @@ class AttemptFailure extends Error {
   readonly isEarly: boolean;
   /** The HTTP status that it answered with, or 0. */
   readonly status: number;
+  /** Whether the dependencies of a folder could not be installed. */
+  readonly lacksDependencies: boolean;
 
-  constructor(reason: string, hasEnded: boolean, isEarly: boolean, status: number) {
+  constructor(reason: string, hasEnded: boolean, isEarly: boolean, status: number, lacksDependencies: boolean) {
     super(reason);
+    this.lacksDependencies = lacksDependencies;
     this.hasEnded = hasEnded;
     this.isEarly = isEarly;
     this.status = status;
@@ -71,6 +76,11 @@ class AttemptFailure extends Error {
 /** Whether the server ended before it could be used. */
 export function hasEnded(error: unknown): boolean {
   return error instanceof AttemptFailure && error.hasEnded;
+}
+
+/** Whether the folder could not be served because its dependencies could not be installed. */
+export function lacksDependencies(error: unknown): boolean {
+  return error instanceof AttemptFailure && error.lacksDependencies;
 }
 
 /** Whether it ended even before its handshake was done. */
@@ -83,7 +93,7 @@ export const FORGOTTEN = 'has forgotten the session';
 
 type ConnectContext = Pick<
   ServerContext,
-  'instance' | 'limits' | 'eras' | 'redact' | 'vault' | 'env' | 'spawn' | 'guard' | 'dependenciesInstalled'
+  'instance' | 'limits' | 'eras' | 'redact' | 'vault' | 'env' | 'spawn' | 'lastGood' | 'dependenciesInstalled'
 >;
 
 export async function openServer(
@@ -176,8 +186,10 @@ async function attempt(
       request.sink.error(refusal.error, 'modern');
       return null;
     },
+    unsent: (request) => (hasEntered ? owner.unsent(request) : null),
     missed: () => owner.missed(),
     asked: () => owner.asked(),
+    idle: () => owner.idle(),
     note: (text) => owner.note(text),
     notification: (message) => owner.notification(message),
   };
@@ -210,7 +222,8 @@ async function attempt(
     const details = error instanceof GatewayError ? error.details : {};
     const hasEnded = endReason !== null || details.ended === true;
     const reason = endReason ?? reasonOf(error, startTimeout);
-    throw new AttemptFailure(reason, hasEnded, handshake === null, Number(details.status ?? 0));
+    const lacks = error instanceof GatewayError && error.code === 'dependency_error';
+    throw new AttemptFailure(reason, hasEnded, handshake === null, Number(details.status ?? 0), lacks);
   }
 }
 
@@ -218,7 +231,7 @@ async function connect(
   { key, startTimeout }: ServerConfig,
   { launch, clean }: FilledLaunch,
   { sse }: Approach,
-  { limits, redact, env, spawn, guard, dependenciesInstalled }: ConnectContext,
+  { limits, redact, env, spawn, lastGood, dependenciesInstalled }: ConnectContext,
   owner: ConnectionOwner,
   events: ConnectionEvents,
 ): Promise<Connection> {
@@ -233,7 +246,7 @@ async function connect(
     const isClosed = () => owner.isClosed;
     const installed = () => dependenciesInstalled(key);
     const preparing = (text: string) => owner.preparing(text);
-    const folder = { ...options, startTimeout, guard, env, spawn, stderr, isClosed, installed, preparing };
+    const folder = { ...options, startTimeout, lastGood, env, spawn, stderr, isClosed, installed, preparing };
     return openFolder(launch, folder, events);
   }
   if (launch.kind === 'inline') throw new GatewayError('internal', 'Functions have no connection to open.');

@@ -3,6 +3,8 @@ import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Wire } from '../protocol/rewrite.ts';
+import type { FileProblem } from './last-good.ts';
+import type { CloseReason } from './pending.ts';
 import type { UpstreamRefusal } from './refusals.ts';
 
 export interface Connection {
@@ -25,13 +27,17 @@ export interface Connection {
   readonly asking: number;
   /** Those of them whose callers can be asked. */
   readonly askable: number;
+  /** Those of `asking` that do not wait for an answer of their caller. */
+  readonly atWork: number;
   /** Whether a user may still be busy at a URL that the server sent them to. */
   readonly awaited: boolean;
   readonly pid: number | null;
+  /** The files of a tool folder that could not be loaded; absent for other servers. */
+  readonly problems?: readonly FileProblem[];
   /** Grows with everything that the server sends. While it stays the same, there is no sign of life. */
   readonly heard: number;
-  /** `reason` is what the server did wrong. Its calls fail with it, or else because the server is being stopped. */
-  close(reason?: string): Promise<void>;
+  /** Its calls fail with the reason, or else because the server is being stopped. */
+  close(reason?: CloseReason): Promise<void>;
 }
 
 export interface ConnectionEvents {
@@ -44,12 +50,16 @@ export interface ConnectionEvents {
    * is a request that the server did not process. It continues under the returned ticket, or fails if there is none.
    */
   forgotten(refused: SourceRequest | null): Ticket | null;
+  /** Like `refused` of `forgotten`, for a request that was not sent because the connection has broken. */
+  unsent(request: SourceRequest): Ticket | null;
   /** Changes may have gone unnoticed. */
   missed(): void;
   /** The request continues under the returned ticket, or was answered if there is none. */
   refused(request: SourceRequest, refusal: UpstreamRefusal): Ticket | null;
   /** The server has asked its client something. */
   asked(): void;
+  /** No request is pending any more. */
+  idle(): void;
   /** Something odd that an operator should be able to see. */
   note(text: string): void;
 }

@@ -14,7 +14,7 @@ import type { ServerConfig } from '../config/servers.ts';
 import type { ClientChannel } from '../protocol/contract.ts';
 import { isHeard, type LogLevel } from '../protocol/levels.ts';
 import { type IsolationLevel, levelOf } from '../workers/isolation.ts';
-import { RegressionGuard } from './regression-guard.ts';
+import { type FileProblem, LastGoodFiles } from './last-good.ts';
 import { createServerSource } from './server-source.ts';
 import type { ServerContext, ServerSource, Source, SourceContext, SourceStatus } from './source.ts';
 
@@ -45,8 +45,13 @@ export interface ServerStatus extends SourceStatus {
   readonly namespace: string;
   readonly kind: Launch['kind'];
   readonly description: string;
+  /** Version and author of a folder of tools, as its `tooldock.yaml` says. */
+  readonly version?: string;
+  readonly author?: string;
   readonly required: boolean;
   readonly present: boolean;
+  /** While the next version of a folder starts. The present one serves until then. */
+  readonly updating?: true;
   /** How the process of a folder is isolated. */
   readonly isolation?: IsolationLevel;
 }
@@ -57,6 +62,8 @@ export function serverStatus(config: ServerConfig, source: Source): ServerStatus
     namespace: config.namespace,
     kind: config.launch.kind,
     description: config.description,
+    ...(config.version !== undefined && { version: config.version }),
+    ...(config.author !== undefined && { author: config.author }),
     required: config.required,
     present: source.present,
     ...(config.launch.kind === 'folder' && { isolation: levelOf(config.launch.isolation) }),
@@ -85,9 +92,20 @@ export function brokenStatus({ key, problem, server, isKept }: BrokenEntry, sinc
       restarts: 0,
       checks: { asked: 0, missed: 0 },
       stderr: '',
+      problems: [],
     },
   ];
 }
+
+/** The same for the catalog: its names are not known, but it is. */
+export function brokenContribution({ key, problem, server, isKept }: BrokenEntry, since: number): Contribution[] {
+  if (server === null || isKept) return [];
+  const absence = { state: 'broken' as const, reason: problem, since };
+  return [{ id: BROKEN_ID, key, namespace: server.namespace, offer: EMPTY_OFFER, present: false, absence }];
+}
+
+/** No source has this id. */
+const BROKEN_ID = Number.MIN_SAFE_INTEGER;
 
 /** Whether all required servers are up. A required folder that does not exist yet counts as missing. */
 export function isComplete({ folders, broken }: Config, statuses: readonly ServerStatus[]): boolean {
@@ -111,6 +129,8 @@ interface FleetMember {
   /** Started because the configuration or the secrets changed. It has not taken over yet. */
   successor: ServerSource | null;
   nextStamp: string | null;
+  /** Why a folder is not served as it is now, but as it was before; null if it is. */
+  refused: FileProblem | null;
 }
 
 export class Fleet {
@@ -125,7 +145,7 @@ export class Fleet {
   #logLevel: LogLevel | null = null;
 
   constructor(context: SourceContext) {
-    this.#context = { ...context, guard: new RegressionGuard() };
+    this.#context = { ...context, lastGood: new LastGoodFiles() };
   }
 
   /** Starts, replaces and stops servers, so that exactly these run. */
@@ -197,15 +217,28 @@ export class Fleet {
       stamp: this.#context.vault.stampOf(config),
       successor: null,
       nextStamp: null,
+      refused: null,
     };
     this.#byId.set(member.id, member);
     return member;
   }
 
-  #remove({ id, source, successor }: FleetMember): void {
+  #remove(member: FleetMember): void {
+    const { id, config, source, successor } = member;
     this.#byId.delete(id);
+    // A folder that is created later under the same name is another one.
+    if (config.launch.kind === 'folder') {
+      this.#context.lastGood.forget(config.launch);
+      this.#forgetOffer(member);
+    }
     this.#retire(source);
     if (successor !== null) void successor.close();
+  }
+
+  /** Otherwise there would be one more offer on disk with every edit. */
+  #forgetOffer({ id, launchHash }: FleetMember): void {
+    const isUsed = [...this.#byId.values()].some((other) => other.id !== id && other.launchHash === launchHash);
+    if (!isUsed) void this.#context.offers.forget(launchHash);
   }
 
   #retire(source: ServerSource): void {
@@ -217,6 +250,7 @@ export class Fleet {
     member.config = config;
     if (member.successor !== null) void member.successor.close();
     member.successor = null;
+    member.refused = null;
     const stamp = this.#context.vault.stampOf(config);
     // It was changed back before the successor took over, so the old one stays.
     if (member.launchHash === config.launchHash && member.stamp === stamp) {
@@ -237,7 +271,10 @@ export class Fleet {
     member.successor = null;
     // A broken edit of a folder does not remove its tools: the last good version stays.
     const isBroken = !successor.present && successor.status().state !== 'locked';
+    member.refused = null;
     if (config.launch.kind === 'folder' && isBroken && old.present) {
+      const message = successor.status().detail;
+      member.refused = { file: 'the folder as it is now', line: null, message, isKept: true };
       void successor.close();
       return;
     }
@@ -246,6 +283,7 @@ export class Fleet {
       for (const uri of uris) void subscriptions.add(uri).catch(() => {});
     }
     member.source = successor;
+    if (member.launchHash !== config.launchHash) this.#forgetOffer(member);
     member.launchHash = config.launchHash;
     member.stamp = member.nextStamp;
     this.#retire(old);
@@ -265,8 +303,7 @@ export class Fleet {
       description: config.description,
       offer: source.offer,
       present: source.present,
-      startingSince: source.startingSince,
-      isInstalling: source.isInstalling,
+      absence: source.absence,
     }));
   }
 
@@ -322,10 +359,19 @@ export class Fleet {
   }
 
   statuses(): ServerStatus[] {
-    return this.#members.map(({ config, source, successor }) => ({
-      ...serverStatus(config, source),
-      ...successor?.status(),
-    }));
+    return this.#members.map(({ config, source, successor, refused }) => {
+      const status = serverStatus(config, source);
+      const next = successor?.status();
+      // While a new version of a folder is prepared, the current one serves it.
+      if (config.launch.kind !== 'folder' || !source.present) return { ...status, ...next };
+      return {
+        ...status,
+        // Such as how far the install of its packages is.
+        ...(next && next.detail !== '' && { detail: next.detail }),
+        ...(next && { updating: true as const }),
+        problems: refused === null ? status.problems : [...status.problems, refused],
+      };
+    });
   }
 
   /** Starts these servers at once if they wait for their turn. Resolves when the first attempt of each is over. */

@@ -1,14 +1,15 @@
 /** Opens a folder of tools: installs its dependencies, then starts a worker for one of its languages. */
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GatewayError, messageOf } from '../base/errors.ts';
-import { sha256 } from '../base/hash.ts';
+import { socketFolderFor } from '../base/socket-folder.ts';
 import type { EnvVars } from '../config/expand.ts';
+import { INSIDE } from '../config/inside.ts';
 import type { Launch } from '../config/launch.ts';
 import { EnvironmentError, type WorkerEnvironment } from '../workers/environment.ts';
 import { isolate } from '../workers/isolation.ts';
 import { TOOLCHAINS } from '../workers/toolchains.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
+import type { LastGoodFiles } from './last-good.ts';
 import { openWorker, type WorkerOptions } from './worker.ts';
 
 export type FolderLaunch = Extract<Launch, { kind: 'folder' }>;
@@ -16,14 +17,13 @@ export type FolderLaunch = Extract<Launch, { kind: 'folder' }>;
 export interface FolderOptions extends WorkerOptions {
   /** The environment of the gateway. */
   readonly env: EnvVars;
+  readonly lastGood: LastGoodFiles;
   /** What has to be done before the folder can be served, such as an install. */
   preparing(text: string): void;
   /** New dependencies were installed. */
   installed(): void;
 }
 
-/** The path of a Unix socket must be shorter than this. */
-const MOST_PATH = 100;
 /** How often we check whether the worker is still wanted while its dependencies are being installed. */
 const CHECK = 100;
 /** An upper bound of the bytes that a message has in addition to its result. */
@@ -37,7 +37,7 @@ export async function openFolder(
 ): Promise<Connection> {
   const { folder, language, namespace, dataDir } = launch;
   const environment = await prepare(launch, options);
-  const socketFolder = socketFolderOf(dataDir, namespace);
+  const socketFolder = socketFolderFor(join(dataDir, 'workers', namespace));
   const socket = join(socketFolder, `${language}-${process.pid}-${++lastSocket}.sock`);
   const command = [
     ...withHeap(environment.command, launch),
@@ -46,21 +46,22 @@ export async function openFolder(
     ...['--max-line', String(Math.max(1, options.maxMessage - ENVELOPE))],
   ];
   const { PATH = '/usr/local/bin:/usr/bin:/bin', HOME = '/', LANG = 'C.UTF-8' } = options.env;
-  const needs = { folder, dataDir, reads: environment.reads, writes: [socketFolder] };
-  return openWorker(
+  const needs = { folder, dataDir, reads: environment.reads, writes: [socketFolder], network: launch.network ?? true };
+  const worker = await openWorker(
     {
       command: await isolate(command, needs, launch.isolation),
-      env: { PATH, HOME, LANG, ...environment.env, ...launch.env },
+      env: { PATH, HOME, LANG, [INSIDE]: options.env[INSIDE] ?? '', ...environment.env, ...launch.env },
       cwd: folder,
       memory: launch.memory,
       namespace,
       socketFolder,
       socket,
-      served: `${language} ${folder}`,
     },
     options,
     events,
   );
+  options.lastGood.accept(launch, await environment.versions(), worker.problems ?? []);
+  return worker;
 }
 
 async function prepare(launch: FolderLaunch, options: FolderOptions): Promise<WorkerEnvironment> {
@@ -76,14 +77,23 @@ async function prepare(launch: FolderLaunch, options: FolderOptions): Promise<Wo
       isNew = true;
       options.preparing(message);
     };
-    const environment = await prepare({ folder, namespace, dataDir, env: options.env, progress, signal: abort.signal });
+    const environment = await prepare({
+      folder,
+      namespace,
+      dataDir,
+      env: options.env,
+      progress,
+      signal: abort.signal,
+      lastGood: options.lastGood.of(launch),
+    });
     if (isNew) options.installed();
     return environment;
   } catch (error) {
     if (error instanceof EnvironmentError && error.log !== '') options.stderr(Buffer.from(`${error.log}\n`));
-    if ((error as NodeJS.ErrnoException).code === 'ENOSPC')
-      throw new GatewayError('source_unavailable', `there is no space left for it in ${dataDir}; make room there`);
-    throw new GatewayError('source_unavailable', `its dependencies could not be installed: ${messageOf(error)}`);
+    const { code, cause } = error as NodeJS.ErrnoException;
+    if (code === 'ENOSPC' || (cause as NodeJS.ErrnoException | undefined)?.code === 'ENOSPC')
+      throw new GatewayError('dependency_error', `there is no space left for it in ${dataDir}; make room there`);
+    throw new GatewayError('dependency_error', `its dependencies could not be installed: ${messageOf(error)}`);
   } finally {
     clearInterval(checking);
   }
@@ -94,11 +104,4 @@ function withHeap(command: readonly string[], { language, memory }: FolderLaunch
   if (language !== 'typescript' || memory === null) return command;
   const [node, ...rest] = command as [string, ...string[]];
   return [node, `--max-old-space-size=${Math.max(16, Math.floor(memory / 1024 ** 2))}`, ...rest];
-}
-
-/** In the data folder, unless that path is too long for a socket. */
-function socketFolderOf(dataDir: string, namespace: string): string {
-  const folder = join(dataDir, 'workers', namespace);
-  if (folder.length + 40 < MOST_PATH) return folder;
-  return join(tmpdir(), `toolgate-${sha256(folder).slice(0, 12)}`);
 }

@@ -20,7 +20,7 @@ import {
   TooLarge,
 } from './http-failure.ts';
 import { HttpStream } from './http-stream.ts';
-import type { PendingRequest } from './pending.ts';
+import type { CloseReason, PendingRequest } from './pending.ts';
 import { type ConnectionOptions, cancelMessage, RpcConnection } from './rpc-connection.ts';
 import { failRequest } from './tickets.ts';
 
@@ -111,6 +111,10 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     return this.#asksAnywhere ? super.askable : 0;
   }
 
+  override get atWork(): number {
+    return this.#asksAnywhere ? super.atWork : 0;
+  }
+
   protected override asked(message: Message, id: number | null): void {
     this.#asksAnywhere ||= id === null;
     super.asked(message, id);
@@ -145,7 +149,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
   }
 
   protected reply(answer: Buffer): void {
-    this.#post(answer, null, null, this.#pools.messages);
+    if (this.mayReply()) this.#post(answer, null, null, this.#pools.messages);
   }
 
   protected abandoned({ id, carrier }: PendingRequest, reason: string): void {
@@ -158,6 +162,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
   #post(message: Wire, pending: PendingRequest | null, more: readonly string[] | null, pool: Pool): void {
     const headers = more === null ? this.#headers : this.#headers.concat(more);
     const exchange = new UpstreamExchange(this, pending, this.maxMessage);
+    if (pending === null) this.untaken++;
     pool.dispatch({ path: this.#path, method: 'POST', headers: headers, body: wireBytes(message) }, exchange);
   }
 
@@ -180,6 +185,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
 
   replied(exchange: UpstreamExchange, status: number, parts: readonly Buffer[]): void {
     const { pending } = exchange;
+    if (pending === null) this.untaken--;
     if (!NOBODY_THERE.includes(status)) this.heard++;
     if (this.#isForgotten(status, parts)) {
       this.#forgotten(pending);
@@ -195,6 +201,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
   }
 
   broken(exchange: UpstreamExchange, error: Error): void {
+    if (exchange.pending === null) this.untaken--;
     if (!(error instanceof TooLarge) && this.#resume(exchange)) return;
     const reason = failureReason(error);
     this.#fail(exchange.pending, reason);
@@ -243,7 +250,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     refused.request.sink.fail(new GatewayError('source_broken', text));
   }
 
-  async close(reason?: string): Promise<void> {
+  async close(reason?: CloseReason): Promise<void> {
     const { calls, messages } = this.#pools;
     if (!this.ended) {
       this.shut(reason);

@@ -1,7 +1,7 @@
 /** A source whose tools are functions of this process: nothing is started, and a call is a function call. */
 import { type EventSink, redacted } from '../base/events.ts';
-import { isObject, type JsonObject } from '../base/objects.ts';
-import { EMPTY_OFFER, type Offer, readItems } from '../catalog/item.ts';
+import type { JsonObject } from '../base/objects.ts';
+import { EMPTY_OFFER, KINDS, kindWords, type Offer, readItems } from '../catalog/item.ts';
 import { UNLIMITED } from '../config/call-limits.ts';
 import type { ServerConfig } from '../config/servers.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
@@ -9,14 +9,15 @@ import { toBytes } from '../protocol/json.ts';
 import { readMessage } from '../protocol/read.ts';
 import { wireBytes } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
-import { fault } from '../tools/fault.ts';
-import type { RunnableTool } from '../tools/read-tool.ts';
+import { ItemTable } from '../tools/item-table.ts';
+import type { RunnableItem } from '../tools/read-tool.ts';
 import { type RunSink, ToolRun } from '../tools/tool-run.ts';
 import { deliverLog, deliverNotification } from './attribution.ts';
 import { closedError, PendingRequests } from './pending.ts';
 import type { Source, SourceStatus } from './source.ts';
 import { failRequest } from './tickets.ts';
-import { errorResult, printRequest } from './worker-wire.ts';
+import { askFor } from './tool-questions.ts';
+import { deliverFault, printRequest } from './worker-wire.ts';
 
 export interface InlineContext {
   readonly events: EventSink;
@@ -55,14 +56,27 @@ export function inlineConfig(key: string, namespace: string, description: string
   };
 }
 
+/** What these items are as a source. */
+export function offerOf(given: readonly RunnableItem[]): Offer {
+  const listed = KINDS.map((kind) => {
+    const definitions = given.filter((item) => item.kind === kind).map(({ definition }) => definition);
+    return readItems(kind, toBytes({ [kindWords[kind].list]: definitions }));
+  });
+  return {
+    ...EMPTY_OFFER,
+    items: listed.flatMap(({ items }) => items),
+    problems: listed.flatMap(({ problems }) => problems),
+  };
+}
+
 /** `namespace` is what tools find in their context. The prefix of their names may be another one. */
 export function createInlineSource(
   key: string,
   namespace: string,
-  tools: readonly RunnableTool[],
+  given: readonly RunnableItem[],
   context: InlineContext,
 ): Source {
-  return new InlineSource(key, namespace, tools, context);
+  return new InlineSource(key, namespace, given, context);
 }
 
 class InlineSource implements Source {
@@ -70,7 +84,7 @@ class InlineSource implements Source {
   readonly tried = Promise.resolve();
   readonly #key: string;
   readonly #namespace: string;
-  readonly #tools: ReadonlyMap<string, RunnableTool>;
+  readonly #table: ItemTable;
   readonly #context: InlineContext;
   readonly #since = new Date().toISOString();
   /** Null before the first call: many sources are only listed and never called. */
@@ -78,13 +92,12 @@ class InlineSource implements Source {
   #sink: RunSink | null = null;
   #closed = false;
 
-  constructor(key: string, namespace: string, tools: readonly RunnableTool[], context: InlineContext) {
+  constructor(key: string, namespace: string, given: readonly RunnableItem[], context: InlineContext) {
     this.#key = key;
     this.#namespace = namespace;
-    this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
+    this.#table = new ItemTable(given);
     this.#context = context;
-    const { items, problems } = readItems('tool', toBytes({ tools: tools.map(({ definition }) => definition) }));
-    this.offer = { ...EMPTY_OFFER, items, problems };
+    this.offer = offerOf(given);
   }
 
   get present(): boolean {
@@ -93,6 +106,10 @@ class InlineSource implements Source {
 
   get inFlight(): number {
     return this.#pending?.size ?? 0;
+  }
+
+  get completes(): boolean {
+    return this.#table.completes;
   }
 
   status(): SourceStatus {
@@ -106,6 +123,7 @@ class InlineSource implements Source {
       restarts: 0,
       checks: { asked: 0, missed: 0 },
       stderr: '',
+      problems: [],
     };
   }
 
@@ -115,23 +133,13 @@ class InlineSource implements Source {
     this.#sink ??= this.#createSink(this.#pending);
     const pending = this.#pending.add(request);
     const message = JSON.parse(wireBytes(printRequest(pending.id, request)).toString()) as JsonObject;
-    const tool = this.#tools.get(message.tool as string);
-    const args = message.arguments;
-    if (tool === undefined)
-      this.#pending.deliver(
-        pending.id,
-        errorResult(fault('tool_not_found', `There is no tool "${String(message.tool)}".`)),
-      );
-    else if (args !== undefined && args !== null && !isObject(args))
-      this.#pending.deliver(
-        pending.id,
-        errorResult(fault('invalid_arguments', 'The arguments of a tool are a JSON object.')),
-      );
+    const asked = this.#table.find(message, this.#namespace);
+    if ('code' in asked) deliverFault(this.#pending, pending.id, asked);
     else {
-      const { token, agent = null } = request;
-      const run = new ToolRun(this.#sink, pending.id, tool, token !== null, tool.timeoutMs, agent);
+      const { item, input } = asked;
+      const run = new ToolRun(this.#sink, pending.id, item, request.token !== null, item.timeoutMs, request);
       pending.carrier = run;
-      void run.execute(args);
+      void run.execute(input);
     }
     return pending;
   }
@@ -147,7 +155,7 @@ class InlineSource implements Source {
         return maxResult();
       },
       succeed: ({ id }, json) => pending.deliver(id as number, Buffer.from(json)),
-      fail: ({ id }, why) => pending.deliver(id as number, errorResult(redacted(why, redact) as object)),
+      fail: ({ id }, why) => deliverFault(pending, id as number, redacted(why, redact) as object),
       progress({ id }, progress, total, message) {
         const params = toBytes({ progressToken: id, progress, total, message });
         deliverNotification(pending, readMessage(notificationMessage('notifications/progress', params)), null);
@@ -156,6 +164,7 @@ class InlineSource implements Source {
         const params = logParams(level, `${namespace}.${tool.name}`, data);
         deliverLog(pending, readMessage(notificationMessage('notifications/message', params)), id as number);
       },
+      ask: ({ id }, method, params, done) => askFor(pending.get(id as number), key, method, params, done),
       threw: ({ tool }, error) => events.emit('failure', { where: `${key}: ${tool.name}`, error }),
     };
   }

@@ -13,6 +13,7 @@ import type { Draining } from './draining.ts';
 import type { LiveConnection } from './handshake.ts';
 import { type Checks, Health, HUNG, RESTARTED } from './health.ts';
 import { Interests } from './interests.ts';
+import type { CloseReason } from './pending.ts';
 import type { UpstreamRefusal } from './refusals.ts';
 import { RestartTimer } from './restart-timer.ts';
 import { deferRequest } from './tickets.ts';
@@ -68,6 +69,8 @@ export interface KeeperRole {
   forgotten?(): void;
   /** The connection was stopped because it was idle. */
   idled?(): void;
+  /** No request is pending on it any more. */
+  idle?(): void;
 }
 
 /** Node's timers fire at once if they are longer than this. */
@@ -89,6 +92,8 @@ export class ConnectionKeeper implements ConnectionOwner {
   /** Resolves when a hung connection is closed. The next one is opened after that. */
   #ending: Promise<void> | null = null;
   #closed = false;
+  /** Resolve with the next attempt to start. */
+  #awaiting: ((attempt: Promise<Connection>) => void)[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
   #lastUse = Date.now();
 
@@ -150,7 +155,17 @@ export class ConnectionKeeper implements ConnectionOwner {
     this.#starting ??= this.#open().finally(() => {
       this.#starting = null;
     });
+    const awaiting = this.#awaiting;
+    this.#awaiting = [];
+    for (const resolve of awaiting) resolve(this.#starting);
     return this.#starting;
+  }
+
+  /** The attempt to start that is scheduled. Unlike `start`, this does not shorten the delay before it. */
+  nextStart(): Promise<Connection> {
+    return new Promise((resolve) => {
+      this.#awaiting.push(resolve);
+    });
   }
 
   async #open(): Promise<Connection> {
@@ -166,16 +181,18 @@ export class ConnectionKeeper implements ConnectionOwner {
     }
   }
 
-  /**
-   * Sends a call now, or as soon as there is a connection. `check` runs before a call that has waited is sent, and throws
-   * if it must not be.
-   */
-  call(request: SourceRequest, check?: () => void): Ticket {
+  /** Sends a call now, or as soon as there is a connection. */
+  call(request: SourceRequest): Ticket {
     this.used();
     if (this.live !== null) return this.#send(this.live.connection, request);
-    return this.#defer(request, this.#within(this.start(), this.#longestWait(request)), (connection) => {
-      check?.();
-      return this.#send(connection, request);
+    return this.callAfter(this.start(), request, (connection) => this.#send(connection, request));
+  }
+
+  /** Sends a call after this start. `send` throws if it must not be sent any more. */
+  callAfter(start: Promise<Connection>, request: SourceRequest, send: (connection: Connection) => Ticket): Ticket {
+    return this.#defer(request, this.#within(start, this.#longestWait(request)), (connection) => {
+      request.recheck?.();
+      return send(connection);
     });
   }
 
@@ -252,14 +269,18 @@ export class ConnectionKeeper implements ConnectionOwner {
     this.unwatch();
   }
 
-  async close(): Promise<void> {
+  /** Calls on the connection fail with the reason, or else because the server is being stopped. */
+  async close(reason?: CloseReason): Promise<void> {
     this.#closed = true;
     this.restart.clear();
     this.unwatch();
+    const stopped = Promise.reject(this.#server.unavailable('it is being stopped'));
+    stopped.catch(() => {});
+    for (const resolve of this.#awaiting) resolve(stopped);
     // A connection that is still being opened is closed at once: opening it may take as long as start_timeout.
     const connection = this.live?.connection ?? this.#opening;
     this.live = null;
-    await connection?.close();
+    await connection?.close(reason);
     await this.#starting?.catch(() => {});
   }
 
@@ -297,6 +318,10 @@ export class ConnectionKeeper implements ConnectionOwner {
     return this.#server.refused(request, refusal, (again) => this.forgotten(connection, again));
   }
 
+  unsent(request: SourceRequest): Ticket | null {
+    return this.#server.again(request);
+  }
+
   missed(): void {
     this.#role.missed?.();
   }
@@ -307,6 +332,10 @@ export class ConnectionKeeper implements ConnectionOwner {
 
   asked(): void {
     this.#server.asked();
+  }
+
+  idle(): void {
+    this.#role.idle?.();
   }
 
   note(text: string): void {

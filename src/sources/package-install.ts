@@ -7,7 +7,7 @@
  * folder in its cache, or a lock: later starts fail in it, or wait for it. So the install runs in a session of its own,
  * writes to files instead of pipes that could break, and ends by itself.
  */
-import { spawn } from 'node:child_process';
+import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import {
   closeSync,
   fstatSync,
@@ -26,6 +26,7 @@ import { createFile } from '../base/files.ts';
 import { isAlive } from '../base/lock.ts';
 import { toObject } from '../base/objects.ts';
 import { ownFile } from '../base/own-files.ts';
+import { startProcess } from '../base/start-process.ts';
 import { counted } from '../base/text.ts';
 import { findExecutable } from './executable.ts';
 import type { PackageCommand } from './package-command.ts';
@@ -119,11 +120,9 @@ function run(
     ? ['/bin/sh', '-c', AS_NPM, 'sh', file, ...flags, target]
     : [file, ...flags, ...from, process.execPath, '-e', REPORTER];
   const output = openUnnamed();
-  const child = spawn(program!, args, {
+  const child = startRunner(program!, args, output, {
     cwd,
     env: isNpx ? { npm_config_loglevel: 'http', ...env, ...report, npm_config_script_shell: npmShell() } : env,
-    stdio: ['ignore', output.stdout, output.stderr],
-    detached: true,
   });
   child.unref();
   if (child.pid !== undefined) mark?.names(child.pid);
@@ -147,6 +146,22 @@ function run(
   });
   const downloads = () => (isOver ? 0 : (readEnd(output.stderr).match(DOWNLOADED[runner])?.length ?? 0));
   return { ended, downloads };
+}
+
+function startRunner(
+  program: string,
+  args: readonly string[],
+  output: { readonly stdout: number; readonly stderr: number },
+  options: Pick<SpawnOptions, 'cwd' | 'env'>,
+): ChildProcess {
+  try {
+    const stdio: SpawnOptions['stdio'] = ['ignore', output.stdout, output.stderr];
+    return startProcess(program, args, { ...options, stdio, detached: true });
+  } catch (error) {
+    closeSync(output.stdout);
+    closeSync(output.stderr);
+    throw error;
+  }
 }
 
 /** What npm runs instead of a shell. */

@@ -50,9 +50,10 @@ export interface ResolveOptions {
 /** How long a server waits for an install. The install itself goes on, and the next attempt waits for it again. */
 const LONGEST = 10 * 60_000;
 const CHECK = 100;
-/** When the first progress is reported, and then how often. */
+/** When the first progress is reported, and then how often. That a download has begun is reported within `LOOK`. */
 const FIRST_REPORT = 2_000;
 const REPORTS = 10_000;
+const LOOK = 1_000;
 /** How long an answer of the runner is used again in this process if its package has no exact version. */
 const FRESH = 5 * 60_000;
 const REMEMBERED = 200;
@@ -183,6 +184,8 @@ async function wait(query: RunnerQuery, command: PackageCommand, options: Resolv
   const { runner } = command;
   const begin = Date.now();
   let next = begin + FIRST_REPORT;
+  let look = next;
+  let isDownloading = false;
   query.waiting++;
   let timer: NodeJS.Timeout | undefined;
   const stopped = new Promise<never>((_, reject) => {
@@ -193,10 +196,13 @@ async function wait(query: RunnerQuery, command: PackageCommand, options: Resolv
         const text = `${runner} has been installing ${shownPackages(command)} for more than ${LONGEST / 60_000} minutes and goes on`;
         reject(new GatewayError('source_unavailable', text));
       }
-      if (now < next) return;
+      if (now < look) return;
+      look = now + LOOK;
+      const downloads = query.downloads();
+      if (now < next && isDownloading === downloads > 0) return;
       next = now + REPORTS;
-      const seconds = Math.round((now - query.began) / 1000);
-      options.progress(installText(command, query.downloads(), seconds));
+      isDownloading = downloads > 0;
+      options.progress(installText(command, downloads, Math.round((now - query.began) / 1000)));
     }, CHECK);
   });
   try {
@@ -313,11 +319,11 @@ function cacheLockOf(file: string): string | null {
 function flockProgram(lock: string, path: string | undefined): Promise<string | null> {
   const found = findExecutable('flock', '/', path);
   if (found.code !== undefined) return Promise.resolve(null);
-  return new Promise((resolve) => {
+  return new Promise<string | null>((resolve) => {
     execFile(found.path, ['-s', '-F', lock, 'true'], { timeout: 5_000 }, (error) =>
       resolve(error === null ? found.path : null),
     );
-  });
+  }).catch(() => null);
 }
 
 const REASONS: Readonly<Record<string, string>> = {

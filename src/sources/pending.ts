@@ -8,6 +8,7 @@ import type { Era } from '../protocol/revisions.ts';
 import { AbandonedRequests } from './abandoned.ts';
 import { readRefusal, type UpstreamRefusal } from './refusals.ts';
 import { Slots } from './slots.ts';
+import { NoFault } from './tickets.ts';
 
 /** What a connection does when requests end. */
 export interface PendingEvents {
@@ -20,6 +21,8 @@ export interface PendingEvents {
   refused?(request: SourceRequest, refusal: UpstreamRefusal): Ticket | null;
   /** The server answered with an error object, which goes to the caller. */
   failed?(request: SourceRequest, error: Buffer): void;
+  /** The last pending request is about to end. */
+  idle?(): void;
 }
 
 /** One pending request. Defined at module level, because a class per connection would slow down every call. */
@@ -30,6 +33,10 @@ export class PendingRequest implements Ticket {
   /** When it times out without a further sign of life. Never later than `latest`. */
   deadline: number;
   readonly latest: number;
+  /** The tool's own timeout in milliseconds, and when it has to be over; infinite if it has none. */
+  ownTimeout: number = Number.POSITIVE_INFINITY;
+  #ownLatest: number = Number.POSITIVE_INFINITY;
+  #pausedAt = 0;
   /** Open questions that the server asked during this request. */
   pauses = 0;
   /** The HTTP exchange or function run of the request, which has to be stopped with it. */
@@ -48,17 +55,30 @@ export class PendingRequest implements Ticket {
 
   /** A sign of life. */
   extend(): void {
-    if (this.pauses === 0) this.deadline = Math.min(performance.now() + this.request.timeout, this.latest);
+    if (this.pauses > 0) return;
+    this.deadline = Math.min(performance.now() + this.request.timeout, this.latest, this.#ownLatest);
+  }
+
+  /** The tool has a timeout of its own, which signs of life do not extend. Its host has `grace` to report it. */
+  limit(ownTimeout: number, grace: number): void {
+    this.ownTimeout = ownTimeout;
+    this.#ownLatest = performance.now() + ownTimeout + grace;
+    this.extend();
   }
 
   /** Stops the clock while a person is asked; the returned function starts it again. */
   pause(): () => void {
-    this.pauses++;
+    if (this.pauses++ === 0) this.#pausedAt = performance.now();
     this.deadline = this.latest;
     return () => {
-      this.pauses--;
+      if (--this.pauses === 0) this.#ownLatest += performance.now() - this.#pausedAt;
       this.extend();
     };
+  }
+
+  /** Whether its tool has exceeded its own timeout. */
+  get isOverOwn(): boolean {
+    return this.deadline === this.#ownLatest;
   }
 
   cancel(reason: string): void {
@@ -71,10 +91,15 @@ export class PendingRequest implements Ticket {
     const { method, timeout, totalTimeout, sink } = request;
     table.withdraw(id);
     table.abandon(this, TIMED_OUT);
+    if (this.isOverOwn) {
+      const text = `The tool "${request.item?.name}" of "${table.source}" did not finish within its own timeout of ${this.ownTimeout / 1000} s, and was told to stop.`;
+      sink.fail(new GatewayError(table.timeoutCode, text));
+      return;
+    }
     const isTotal = this.deadline === this.latest && totalTimeout > timeout;
     const [limit, key] = isTotal ? [totalTimeout, 'total_timeout'] : [Math.min(timeout, totalTimeout), 'timeout'];
     const text = `Server "${table.source}" did not answer ${method} within ${limit / 1000} s and was told to stop. Try again, or raise its ${key} in the configuration.`;
-    sink.fail(new GatewayError('source_timeout', text));
+    sink.fail(new GatewayError(table.timeoutCode, text));
   }
 }
 
@@ -86,11 +111,14 @@ export class PendingRequests {
   /** The era that the server speaks. */
   era: Era = 'legacy';
   readonly abandoned = new AbandonedRequests();
+  /** The code of requests that got no answer in time. Workers have their own, because it is a tool that was too slow. */
+  readonly timeoutCode: 'source_timeout' | 'execution_timeout';
   readonly #slots = new Slots<PendingRequest>();
   readonly #events: PendingEvents;
 
-  constructor(source: string, events: PendingEvents) {
+  constructor(source: string, events: PendingEvents, timeoutCode: PendingRequests['timeoutCode'] = 'source_timeout') {
     this.source = source;
+    this.timeoutCode = timeoutCode;
     this.#events = events;
   }
 
@@ -115,7 +143,13 @@ export class PendingRequests {
 
   /** Removes a request without an answer; false if it was already removed. */
   withdraw(id: number): boolean {
-    return this.#slots.take(id) !== undefined;
+    return this.#take(id) !== undefined;
+  }
+
+  #take(id: number): PendingRequest | undefined {
+    const pending = this.#slots.take(id);
+    if (pending !== undefined && this.#slots.size === 0) this.#events.idle?.();
+    return pending;
   }
 
   abandon(pending: PendingRequest, reason: string): void {
@@ -125,7 +159,7 @@ export class PendingRequests {
 
   /** Delivers a result that was found without reading the whole message. */
   deliver(id: number, result: Parts): void {
-    const pending = this.#slots.take(id);
+    const pending = this.#take(id);
     if (pending === undefined) this.abandoned.answered(id);
     else pending.request.sink.result(result, this.era);
   }
@@ -136,7 +170,7 @@ export class PendingRequests {
     // Without an id it may be something else of the same shape.
     if (idStart < 0 && (id === undefined || !isErrorObject(bytes, errorStart, errorEnd))) return;
     const answered = id ?? Number(idText(message));
-    const pending = this.#slots.take(answered);
+    const pending = this.#take(answered);
     if (pending === undefined) {
       this.abandoned.answered(answered);
       return;
@@ -163,8 +197,15 @@ export class PendingRequests {
     request.sink.error(error, this.era);
   }
 
+  /** Delivers an error object, for a connection that reads its messages itself. */
+  refuse(id: number, error: Buffer): void {
+    const pending = this.#slots.take(id);
+    if (pending === undefined) this.abandoned.answered(id);
+    else pending.request.sink.error(error, this.era);
+  }
+
   fail(id: number, error: GatewayError): void {
-    this.#slots.take(id)?.request.sink.fail(error);
+    this.#take(id)?.request.sink.fail(error);
   }
 
   failAll(error: GatewayError): void {
@@ -211,8 +252,12 @@ function isErrorObject(bytes: Buffer, start: number, end: number): boolean {
   );
 }
 
-/** The error for the calls of a connection that is closed. `fault` is what the server did wrong, if anything. */
-export function closedError(source: string, fault: string | undefined): GatewayError {
-  if (fault === undefined) return new GatewayError('source_unavailable', `Server "${source}" is being stopped.`);
+/** Why a connection is closed: what its server did wrong, or the error for its calls. Absent if it is not needed. */
+export type CloseReason = string | GatewayError | undefined;
+
+/** The error for the calls of a connection that is closed. */
+export function closedError(source: string, fault: CloseReason): GatewayError {
+  if (fault === undefined) return new NoFault('source_unavailable', `Server "${source}" is being stopped.`);
+  if (typeof fault !== 'string') return fault;
   return new GatewayError('source_broken', `Server "${source}" ${fault}. Try again in a moment.`);
 }

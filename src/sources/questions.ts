@@ -10,7 +10,7 @@ import { elicitationId, requiredUrls } from '../protocol/elicitation.ts';
 import { findMember, toBytes } from '../protocol/json.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';
-import { capabilityFor, type Question, unanswerable } from '../protocol/question.ts';
+import { capabilityFor, isAskable, type Question, unanswerable } from '../protocol/question.ts';
 import { errorReply, type Reply, resultReply } from '../protocol/rpc.ts';
 import { relatedTask } from '../protocol/task.ts';
 import { questionCandidates } from './attribution.ts';
@@ -120,6 +120,14 @@ export class Questions {
       this.#ask(message, sink, client, owner !== null && id === null, pending.pause());
     } else if (owner !== null) {
       this.#ask(message, owner, owner, true, nothing);
+    } else if (found !== null && isOneClient(found)) {
+      // Whichever of its calls the question belongs to, it is for this client. It may outlive the call it is sent with.
+      const resumes = found.map((pending) => pending.pause());
+      const resume = () => {
+        for (const one of resumes) one();
+      };
+      const { sink, client } = found[0]!.request;
+      this.#ask(message, sink, client, true, resume);
     } else if (found?.length !== 0 && performance.now() < deadline) {
       setTimeout(() => this.#pass(message, capability, id, deadline), LOOK_AGAIN);
     } else {
@@ -176,6 +184,13 @@ export class Questions {
   #reply({ head, body, tail }: Reply): void {
     this.#send(Buffer.concat([Buffer.from(head), join(body), Buffer.from(tail, 'latin1')]));
   }
+}
+
+/** Whether all these requests are of one client with a session, so that it is certain who is asked. */
+function isOneClient(found: readonly (PendingRequest | null)[]): found is readonly PendingRequest[] {
+  const first = found[0]?.request;
+  if (first === undefined || first.client?.abilities == null) return false;
+  return found.every((pending) => pending?.request.client === first.client && isAskable(pending.request.sink));
 }
 
 function refusalReason(found: readonly (PendingRequest | null)[] | null): string {

@@ -9,10 +9,10 @@ import { join } from '../protocol/parts.ts';
 import { readMessage } from '../protocol/read.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import type { Clean } from '../secrets/clean.ts';
-import { countAskable, countAsking, deliverLog, deliverNotification } from './attribution.ts';
+import { countAskable, countAsking, countAtWork, deliverLog, deliverNotification } from './attribution.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
 import { ACKNOWLEDGED } from './listening.ts';
-import { closedError, type PendingRequest, PendingRequests } from './pending.ts';
+import { type CloseReason, closedError, type PendingRequest, PendingRequests } from './pending.ts';
 import { Questions } from './questions.ts';
 
 export interface ConnectionOptions {
@@ -27,6 +27,9 @@ export interface ConnectionOptions {
   /** The client that the connection belongs to; null for a shared one. */
   readonly client: ClientChannel | null;
 }
+
+/** More messages than this do not wait for a server over HTTP. */
+const MOST_UNTAKEN = 1_000;
 
 /** The channel on which a server reports changes: the part that handles messages. */
 export interface ListenChannel {
@@ -48,6 +51,8 @@ export abstract class RpcConnection implements Connection {
   protected readonly questions: Questions;
   protected readonly channel: ListenChannel | null = null;
   protected ended = false;
+  /** Messages of ours, other than requests, that the server has not taken yet. */
+  protected untaken = 0;
   /** Whether the connection is being closed on purpose, so that its end is not reported. */
   protected isClosing = false;
   readonly #clean: Clean | null;
@@ -61,13 +66,14 @@ export abstract class RpcConnection implements Connection {
     this.pending = new PendingRequests(source, {
       abandoned: (pending, reason) => this.abandoned(pending, reason),
       refused: events.refused,
+      idle: events.idle,
       failed: (request, error) => this.questions.failed(request, error),
     });
     this.questions = new Questions(this.pending, (answer) => this.reply(answer), events, client);
   }
 
   abstract request(request: SourceRequest): Ticket;
-  abstract close(reason?: string): Promise<void>;
+  abstract close(reason?: CloseReason): Promise<void>;
   /** Sends the answer to a question. */
   protected abstract reply(answer: Buffer): void;
   /** A request ended without an answer: tells the server. */
@@ -83,6 +89,10 @@ export abstract class RpcConnection implements Connection {
 
   get askable(): number {
     return countAskable(this.pending);
+  }
+
+  get atWork(): number {
+    return countAtWork(this.pending);
   }
 
   get awaited(): boolean {
@@ -149,6 +159,12 @@ export abstract class RpcConnection implements Connection {
     }
   }
 
+  /** Whether an answer may be sent. A server that asks without end and takes no answers is given up. */
+  protected mayReply(): boolean {
+    if (this.untaken >= MOST_UNTAKEN) this.end('asks more and more, and does not take our answers');
+    return !this.ended;
+  }
+
   /** The connection broke. */
   protected end(reason: string, details: Readonly<Record<string, unknown>> = {}): void {
     if (this.ended) return;
@@ -161,7 +177,7 @@ export abstract class RpcConnection implements Connection {
   }
 
   /** The connection is closed on purpose. */
-  protected shut(fault: string | undefined): void {
+  protected shut(fault: CloseReason): void {
     this.ended = true;
     this.channel?.stop();
     this.questions.close('the server is being stopped');

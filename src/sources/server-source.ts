@@ -4,6 +4,8 @@
  * its callers need.
  */
 import { GatewayError, messageOf } from '../base/errors.ts';
+import { retryAfterOf } from '../catalog/away.ts';
+import type { Absence } from '../catalog/catalog.ts';
 import { EMPTY_OFFER, type Kind, type Offer } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/servers.ts';
 import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
@@ -11,10 +13,12 @@ import { decodeString } from '../protocol/json.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { Message } from '../protocol/message.ts';
 import type { ServerAbilities } from '../store/offers.ts';
-import { FORGOTTEN, hasEndedEarly, type OpenedConnection, openServer } from './connect.ts';
+import { FORGOTTEN, hasEndedEarly, lacksDependencies, type OpenedConnection, openServer } from './connect.ts';
+import type { Connection } from './connection.ts';
 import { Draining } from './draining.ts';
 import { type Handshake, NO_TASKS, type TaskAbilities } from './handshake.ts';
 import { ConnectionKeeper, type KeptServer } from './keeper.ts';
+import { type FileProblem, problemText } from './last-good.ts';
 import { Leases } from './leases.ts';
 import { Lists } from './lists.ts';
 import { PrivateConnections } from './private.ts';
@@ -22,8 +26,8 @@ import { RefusalRetries, type UpstreamRefusal } from './refusals.ts';
 import type { ResourceSubscriptions, ServerContext, ServerSource, SourceStatus } from './source.ts';
 import type { StartTurn } from './start-queue.ts';
 import { StateHistory } from './state.ts';
-import { StderrTail } from './stderr-tail.ts';
-import { failRequest } from './tickets.ts';
+import { PrintedLines, StderrTail } from './stderr-tail.ts';
+import { failRequest, NoFault } from './tickets.ts';
 import { SecretMissing } from './vault.ts';
 
 /** If a server forgets its session more often than this in a row, reconnecting is delayed. */
@@ -44,6 +48,8 @@ class KeptServerSource implements ServerSource, KeptServer {
   readonly #lists: Lists;
   readonly #states: StateHistory;
   readonly #stderr = new StderrTail();
+  /** What it prints, by lines; null if nobody looks. */
+  readonly #printed: PrintedLines | null;
   readonly #shared: ConnectionKeeper;
   readonly #leases: Leases;
   readonly #private: PrivateConnections;
@@ -59,9 +65,15 @@ class KeptServerSource implements ServerSource, KeptServer {
   /** When its connection was last opened. */
   #openedAt = 0;
   #restarts = 0;
+  /** Whether its last attempt failed because its dependencies could not be installed. */
+  #lacksDependencies = false;
+  /** The files that its worker could not load when it last started. */
+  #problems: readonly FileProblem[] = [];
   /** Whether it has ever asked its client something. */
   #asks = false;
   #mayProbe = true;
+  /** Whether it has ended and is started again soon. Calls wait for that. */
+  #isReturning = false;
   /** Its place among the servers that are starting; null before and after. */
   #turn: StartTurn | null = null;
 
@@ -69,6 +81,8 @@ class KeptServerSource implements ServerSource, KeptServer {
     this.config = config;
     this.#context = context;
     this.#isPrivate = config.share === 'session';
+    const { printed, redact } = context;
+    this.#printed = printed === undefined ? null : new PrintedLines((line) => printed(this.config.key, redact(line)));
     this.#states = new StateHistory(context, () => this.config.key, this.#stderr);
     const notification = (message: Message) => this.#hear(message);
     const missed = () => this.#lists.missed();
@@ -87,6 +101,7 @@ class KeptServerSource implements ServerSource, KeptServer {
       lost: (reason) => this.#lost(reason),
       forgotten: () => this.#forgotten(),
       idled: () => this.#idled(),
+      idle: () => this.#leases.admit(),
     });
     this.#leases = new Leases(this, this.#shared, { notification, missed });
     this.#private = new PrivateConnections(this, {
@@ -122,6 +137,7 @@ class KeptServerSource implements ServerSource, KeptServer {
     if (known !== null) {
       this.#lists.offer = known.offer;
       this.#abilities = known.abilities;
+      this.#asks = known.abilities?.asks === true;
       this.#startTime = known.startTime;
     }
     // A server with an empty offer must not sleep: no call could wake it, so it would never be listed again.
@@ -160,12 +176,17 @@ class KeptServerSource implements ServerSource, KeptServer {
     return this.#shared.live !== null || (isListed && this.offer !== EMPTY_OFFER);
   }
 
-  get isInstalling(): boolean {
-    return this.#states.isPreparing;
-  }
-
-  get startingSince(): number | null {
-    return this.#states.state === 'starting' ? Date.parse(this.#states.since) : null;
+  get absence(): Absence | null {
+    const { state, detail, since, isPreparing } = this.#states;
+    if (state === 'up' || state === 'asleep' || state === 'closed') return null;
+    // Why a start takes its time changes often, and lists must not change with it.
+    const isStarting = isPreparing || state === 'starting';
+    return {
+      state: isPreparing ? 'installing' : state,
+      reason: isStarting ? '' : detail,
+      since: Date.parse(since),
+      lacksDependencies: this.#lacksDependencies,
+    };
   }
 
   get inFlight(): number {
@@ -196,6 +217,7 @@ class KeptServerSource implements ServerSource, KeptServer {
       restarts: this.#restarts,
       checks: this.#shared.checks,
       stderr: this.#context.redact(this.#stderr.text()),
+      problems: this.#problems,
     };
   }
 
@@ -209,14 +231,16 @@ class KeptServerSource implements ServerSource, KeptServer {
       return isLeased ? this.#leases.request(request) : live.connection.request(request);
     }
     const { state } = this.#states;
-    if (state === 'asleep' || state === 'starting' || this.#shared.isStarting) return this.#callWhenUp(request);
+    if (state === 'asleep' || state === 'starting' || this.#shared.isStarting)
+      return this.#callWhenUp(request, this.#shared.start());
+    if (this.#isReturning) return this.#callWhenUp(request, this.#shared.nextStart());
     return failRequest(request, this.unavailable(`${this.#states.detail}. Try again later`));
   }
 
   /** The offer that the caller knows may be that of the last run, so the item is looked up again before it is called. */
-  #callWhenUp(request: SourceRequest): Ticket {
+  #callWhenUp(request: SourceRequest, start: Promise<Connection>): Ticket {
     this.#turn?.skip();
-    return this.#shared.call(request, () => {
+    return this.#shared.callAfter(start, request, (connection) => {
       const { item } = request;
       const { items } = this.offer;
       if (item !== undefined && !items.some(({ kind, name }) => kind === item.kind && name === item.name)) {
@@ -224,6 +248,8 @@ class KeptServerSource implements ServerSource, KeptServer {
         throw new GatewayError(item.kind === 'resource' ? 'resource_unknown' : 'item_unknown', text);
       }
       request.renew?.(items);
+      // If it has ended again already, the connection refuses the call. A call does not wait a second time.
+      return this.#shared.live === null ? connection.request(request) : this.call(request);
     });
   }
 
@@ -295,18 +321,29 @@ class KeptServerSource implements ServerSource, KeptServer {
   unavailable(reason: unknown): GatewayError {
     const why = typeof reason === 'string' ? reason : messageOf(reason);
     const text = this.#context.redact(`Server "${this.config.key}" is not available: ${why}.`);
-    return new GatewayError('source_unavailable', text);
+    const { key: server } = this.config;
+    const state = this.absence?.state ?? 'down';
+    const details = {
+      servers: [{ server, state, reason: this.#context.redact(why) }],
+      retryAfter: retryAfterOf(state),
+    };
+    return new NoFault(this.#lacksDependencies ? 'dependency_error' : 'source_unavailable', text, { details });
   }
 
-  #opened({ handshake, listed }: OpenedConnection): void {
+  #opened({ connection, handshake, listed }: OpenedConnection): void {
     this.#handshake = handshake;
+    this.#lacksDependencies = false;
+    const { redact } = this.#context;
+    this.#problems = (connection.problems ?? []).map((one) => ({ ...one, message: redact(one.message) }));
     const { completes, subscribes, tasks } = handshake;
-    this.#abilities = { completes, subscribes, tasks };
+    this.#abilities = { completes, subscribes, tasks, asks: this.#asks };
     this.#startTime = Math.round(performance.now() - this.#openedAt);
     this.#lists.replace(listed, handshake);
+    this.#isReturning = false;
     this.#states.enter('up', handshake.server);
     this.#context.started(this.config.key);
     this.#remember();
+    this.#leases.admit();
   }
 
   #remember(): void {
@@ -315,21 +352,28 @@ class KeptServerSource implements ServerSource, KeptServer {
       offer,
       abilities: this.#abilities,
       startTime: this.#startTime,
+      problems: this.#problems.map(problemText),
     });
   }
 
   #failed(error: unknown): void {
     // A few servers exit at a request that they do not know, so `server/discover` is not sent the next time.
     if (hasEndedEarly(error) && this.config.launch.kind === 'stdio') this.#mayProbe = !this.#mayProbe;
+    this.#lacksDependencies = lacksDependencies(error);
     const reason = messageOf(error);
     if (error instanceof SecretMissing) this.#states.enter('locked', reason);
-    else this.#states.enter(...this.#shared.restart.schedule(reason));
+    else this.#states.enter(...this.#shared.restart.schedule(reason), this.#lacksDependencies);
+    this.#isReturning = false;
+    this.#leases.refuse(this.unavailable(`${this.#states.detail}. Try again later`));
   }
 
   #lost(reason: string): void {
     this.#lists.clear();
     this.#restarts++;
-    this.#states.enter(...this.#shared.restart.schedule(reason));
+    const [state, detail] = this.#shared.restart.schedule(reason);
+    this.#isReturning = state === 'down';
+    this.#states.enter(state, detail);
+    if (!this.#isReturning) this.#leases.refuse(this.unavailable(`${detail}. Try again later`));
   }
 
   /** A new handshake takes a moment, so the items stay, and calls wait as for a sleeping server. */
@@ -374,7 +418,12 @@ class KeptServerSource implements ServerSource, KeptServer {
   }
 
   asked(): void {
+    if (!this.#asks && this.#abilities !== null) {
+      this.#abilities = { ...this.#abilities, asks: true };
+      this.#remember();
+    }
     this.#asks = true;
+    this.#leases.admit();
   }
 
   note(message: string): void {
@@ -383,5 +432,6 @@ class KeptServerSource implements ServerSource, KeptServer {
 
   stderr(chunk: Buffer): void {
     this.#stderr.push(chunk);
+    this.#printed?.push(chunk);
   }
 }

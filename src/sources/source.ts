@@ -1,5 +1,6 @@
 /** Where items come from. */
 import type { EventSink } from '../base/events.ts';
+import type { Absence } from '../catalog/catalog.ts';
 import type { Kind, Offer } from '../catalog/item.ts';
 import type { EnvVars } from '../config/expand.ts';
 import type { LimitsConfig } from '../config/limits.ts';
@@ -11,7 +12,7 @@ import type { EraStore } from '../store/eras.ts';
 import type { OfferStore } from '../store/offers.ts';
 import type { TaskAbilities } from './handshake.ts';
 import type { Checks } from './health.ts';
-import type { RegressionGuard } from './regression-guard.ts';
+import type { FileProblem, LastGoodFiles } from './last-good.ts';
 import type { Spawn } from './spawn.ts';
 import type { StartQueue } from './start-queue.ts';
 import type { StateReport } from './state.ts';
@@ -25,6 +26,8 @@ export interface SourceStatus extends StateReport {
   readonly checks: Checks;
   /** The end of what the server wrote to its standard error. */
   readonly stderr: string;
+  /** The files of a tool folder that cannot be loaded as they are now. Its other files are served. */
+  readonly problems: readonly FileProblem[];
 }
 
 /** What every source can do. Optional members are absent if the source has nothing to do for them. */
@@ -32,10 +35,8 @@ export interface Source {
   readonly offer: Offer;
   /** Whether its items are listed. */
   readonly present: boolean;
-  /** Since when it is starting for the first time, in milliseconds since 1970; null or absent if it is not. */
-  readonly startingSince?: number | null;
-  /** Whether its package is being installed before it can start. */
-  readonly isInstalling?: boolean;
+  /** Why it is not up; null or absent if it is. A sleeping source counts as up. */
+  readonly absence?: Absence | null;
   readonly inFlight: number;
   /** Resolves when the first attempt to start is over, successful or not. Never rejects. */
   readonly tried: Promise<void>;
@@ -103,6 +104,8 @@ export interface SourceContext {
   started(key: string): void;
   /** New dependencies were installed for the folder of tools that is served under this key. */
   dependenciesInstalled(key: string): void;
+  /** Gets each line that a server writes to its standard error, without secrets; absent if nobody looks. */
+  readonly printed?: ((key: string, line: string) => void) | undefined;
   /** A resource changed: for all its subscribers, or only for this client. */
   updated(source: Source, uri: string, client: ClientChannel | null): void;
   /** A legacy server reports on an MCP task, or on its progress. */
@@ -111,5 +114,5 @@ export interface SourceContext {
 
 /** The same, with what only the servers of a fleet share. */
 export interface ServerContext extends SourceContext {
-  readonly guard: RegressionGuard;
+  readonly lastGood: LastGoodFiles;
 }

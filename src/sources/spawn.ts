@@ -2,11 +2,13 @@
  * Starts the process of a server in a process group of its own. The process reports its group to the watchdog before it
  * becomes the server. If we reported it afterwards and were killed in between, the server would be left behind.
  */
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import type { ChildProcessByStdio } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { GatewayError, messageOf } from '../base/errors.ts';
+import { startProcess } from '../base/start-process.ts';
 import type { EnvVars } from '../config/expand.ts';
+import { INSIDE } from '../config/inside.ts';
 import type { Launch } from '../config/launch.ts';
 import { findExecutable } from './executable.ts';
 import { hasGroups, killGroup, unwatchGroup, watchdogPipe, watchGroup } from './watchdog.ts';
@@ -49,39 +51,37 @@ const BARE = `ulimit -c 0; { echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null;
 /** Throws a GatewayError that says why if the process cannot be started. */
 export function spawnServer(launch: StdioLaunch): ServerProcess {
   const { cwd, env } = launch;
-  const watchdog = watchdogPipe();
   try {
+    const watchdog = watchdogPipe();
     if (watchdog === null) {
-      const child = spawn(launch.file, [...launch.args], {
+      const child = startProcess(launch.file, launch.args, {
         cwd,
         env,
         stdio: ['pipe', 'pipe', 'pipe'],
         detached: hasGroups,
         windowsHide: true,
       });
-      return serverProcess(launch, child);
+      return serverProcess(launch, child as Child);
     }
     // Checked here, because the shell would report it in its own words, and only on its standard error.
     const { code } = findExecutable(launch.file, cwd, env.PATH);
     const problem = startProblem(launch, code);
     if (problem !== null) throw new Error(problem);
-    const child = spawn('/bin/sh', ['-c', launch.isBare === true ? BARE : SCRIPT, 'sh', launch.file, ...launch.args], {
+    const script = launch.isBare === true ? BARE : SCRIPT;
+    const child = startProcess('/bin/sh', ['-c', script, 'sh', launch.file, ...launch.args], {
       cwd,
       env,
       stdio: ['pipe', 'pipe', 'pipe', watchdog],
       detached: true,
     });
-    return serverProcess(launch, child as unknown as Child);
+    return serverProcess(launch, child as Child);
   } catch (error) {
     throw new GatewayError('source_unavailable', `could not be started: ${messageOf(error)}`);
   }
 }
 
 function serverProcess(launch: StdioLaunch, child: Child): ServerProcess {
-  child.on('error', () => {});
   const { stdin, stdout, stderr } = child;
-  // If no pipe can be opened, Node returns a child without streams.
-  if (!stdin || !stdout || !stderr) throw new Error('too many files are open; raise the limit of open files');
   const pid = child.pid ?? null;
   if (pid !== null) watchGroup(pid);
   let isRunning = pid !== null;
@@ -136,7 +136,7 @@ export function serverEnvironment(
 
 function isOwn(name: string): boolean {
   return (
-    name.startsWith('TOOLGATE_') ||
+    (name.startsWith('TOOLGATE_') && name !== INSIDE) ||
     name === 'BEARER_TOKEN' ||
     name === 'MANAGER_INTERNAL_TOKEN' ||
     name.startsWith('SECRETS_KEY')

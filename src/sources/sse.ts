@@ -10,7 +10,7 @@ import { createSseReader, type SseReader } from '../protocol/sse.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
 import { type HttpLaunch, POOL_OPTIONS } from './http.ts';
 import { failureReason, statusReason, TooLarge } from './http-failure.ts';
-import type { PendingRequest } from './pending.ts';
+import type { CloseReason, PendingRequest } from './pending.ts';
 import { type ConnectionOptions, cancelMessage, RpcConnection } from './rpc-connection.ts';
 import { failRequest } from './tickets.ts';
 
@@ -105,7 +105,7 @@ class SseConnection extends RpcConnection {
   }
 
   protected reply(answer: Buffer): void {
-    this.#post(answer, null, null);
+    if (this.mayReply()) this.#post(answer, null, null);
   }
 
   protected abandoned({ id }: PendingRequest, reason: string): void {
@@ -114,19 +114,28 @@ class SseConnection extends RpcConnection {
   }
 
   #post(message: Wire, pending: PendingRequest | null, trace: readonly string[] | null): void {
+    if (pending === null) this.untaken++;
     const path = this.#endpoint;
-    if (path === null) {
-      this.#early.push(() => this.#post(message, pending, trace));
-      return;
-    }
+    if (path === null) this.#early.push(() => this.#send(message, pending, trace));
+    else this.#send(message, pending, trace);
+  }
+
+  #send(message: Wire, pending: PendingRequest | null, trace: readonly string[] | null): void {
+    const path = this.#endpoint!;
+    const taken = () => {
+      if (pending === null) this.untaken--;
+    };
     const headers = trace === null ? this.#postHeaders : this.#postHeaders.concat(trace);
-    this.#pool.request({ path, method: 'POST', headers, body: wireBytes(message) }).then(
-      async ({ statusCode, body }) => {
-        await body.dump();
-        if (statusCode >= 300) this.#fail(pending, statusReason(statusCode));
-      },
-      (error: unknown) => this.#fail(pending, failureReason(error)),
-    );
+    this.#pool
+      .request({ path, method: 'POST', headers, body: wireBytes(message) })
+      .then(
+        async ({ statusCode, body }) => {
+          await body.dump();
+          if (statusCode >= 300) this.#fail(pending, statusReason(statusCode));
+        },
+        (error: unknown) => this.#fail(pending, failureReason(error)),
+      )
+      .finally(taken);
   }
 
   #fail(pending: PendingRequest | null, reason: string): void {
@@ -135,7 +144,7 @@ class SseConnection extends RpcConnection {
     this.pending.fail(pending.id, new GatewayError('source_broken', text));
   }
 
-  async close(reason?: string): Promise<void> {
+  async close(reason?: CloseReason): Promise<void> {
     if (!this.ended) this.shut(reason);
     this.#abort();
     await this.#pool.destroy();

@@ -48,6 +48,8 @@ export class StateHistory {
   /** Whether something has to be done before it can start. */
   isPreparing = false;
   since = new Date().toISOString();
+  /** The failure that was logged last, since it was last up. */
+  #lastFailure: string | null = null;
   #history: readonly Transition[] = [{ time: this.since, state: this.state, detail: this.detail }];
 
   constructor(context: StateContext, key: () => string, stderr: StderrTail) {
@@ -60,11 +62,12 @@ export class StateHistory {
     return this.state === 'closed';
   }
 
-  enter(state: SourceState, reason: string): void {
-    this.#enter(state, reason, false);
+  /** `isLasting`: the reason will stay the same until somebody does something about it, so it is logged once. */
+  enter(state: SourceState, reason: string, isLasting = false): void {
+    this.#enter(state, reason, false, isLasting);
   }
 
-  #enter(state: SourceState, reason: string, isPreparing: boolean): void {
+  #enter(state: SourceState, reason: string, isPreparing: boolean, isLasting = false): void {
     const { events, redact, changed } = this.#context;
     this.isPreparing = isPreparing;
     const detail = redact(reason);
@@ -79,7 +82,10 @@ export class StateHistory {
     const hasFailed = !isPreparing && (state === 'down' || state === 'crash_loop');
     const lastLine = hasFailed ? redact(this.#stderr.lastLine()).slice(0, SHOWN) : '';
     const logged = lastLine === '' ? detail : `${detail} (it said: ${lastLine})`;
-    events.emit('source', { source: this.#key(), state, detail: logged });
+    if (!isLasting || logged !== this.#lastFailure)
+      events.emit('source', { source: this.#key(), state, detail: logged });
+    if (hasFailed) this.#lastFailure = logged;
+    else if (state === 'up') this.#lastFailure = null;
     changed();
   }
 

@@ -1,4 +1,5 @@
 /** The end of what a server wrote to its standard error, for people to read when something went wrong. */
+import { StringDecoder } from 'node:string_decoder';
 
 const KEPT = 64 * 1024;
 
@@ -28,5 +29,29 @@ export class StderrTail {
       .split('\n')
       .filter((line) => line.trim() !== '');
     return (lines.at(-1) ?? '').trim();
+  }
+}
+
+/** The most characters of a line. The rest of it becomes a line of its own. */
+const LONGEST_LINE = 16 * 1024;
+
+/** What a server prints, line by line. */
+export class PrintedLines {
+  readonly #line: (line: string) => void;
+  readonly #decoder = new StringDecoder('utf8');
+  #rest = '';
+
+  constructor(line: (line: string) => void) {
+    this.#line = line;
+  }
+
+  push(chunk: Buffer): void {
+    const lines = (this.#rest + this.#decoder.write(chunk)).split('\n');
+    this.#rest = lines.pop()!;
+    if (this.#rest.length > LONGEST_LINE) {
+      lines.push(this.#rest);
+      this.#rest = '';
+    }
+    for (const line of lines) this.#line(line);
   }
 }

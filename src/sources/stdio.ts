@@ -8,10 +8,10 @@ import type { Era } from '../protocol/revisions.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 import type { Connection, ConnectionEvents, ListenRequest } from './connection.ts';
 import { ListenRequests } from './listening.ts';
-import { closedError, type PendingRequest } from './pending.ts';
+import { type CloseReason, closedError, type PendingRequest } from './pending.ts';
 import { type ConnectionOptions, cancelMessage, type ListenChannel, RpcConnection } from './rpc-connection.ts';
 import type { ServerProcess } from './spawn.ts';
-import { failRequest } from './tickets.ts';
+import { failRequest, unsentRequest } from './tickets.ts';
 
 /** How long a server has after its input is closed, and then after SIGTERM, before the next step. */
 const GRACE = { input: 400, term: 1200 };
@@ -21,6 +21,8 @@ const WITHOUT_PIPES = 1000;
 const LAST_OUTPUT = 500;
 /** The most bytes that may wait in a pipe that the server does not read. */
 const MAX_UNREAD = 64 * 1024 * 1024;
+/** A server that leaves this much of our messages unread is not read either, and is ended if that lasts so long. */
+const UNREAD = { bytes: 8 * 1024 * 1024, ms: 60_000 };
 /** This many invalid lines are reported. A server that logs to its stdout must not flood our log. */
 const MAX_NOTES = 20;
 
@@ -44,6 +46,8 @@ class StdioConnection extends RpcConnection {
   #lastOutput: NodeJS.Timeout | undefined;
   #unpiped: NodeJS.Timeout | undefined;
   #notes = 0;
+  /** Ends a server that does not read. */
+  #unread: NodeJS.Timeout | undefined;
 
   constructor(child: ServerProcess, options: StdioOptions, events: ConnectionEvents) {
     super(options, events);
@@ -88,23 +92,22 @@ class StdioConnection extends RpcConnection {
 
   #exiting(reason: string): void {
     clearTimeout(this.#unpiped);
+    // What it wrote before its end is read, also if it did not read.
+    this.#child.stdout.resume();
     this.#reason = reason;
     this.#lastOutput = setTimeout(() => this.#exit(reason), LAST_OUTPUT);
   }
 
   #exit(reason: string): void {
     clearTimeout(this.#lastOutput);
+    clearTimeout(this.#unread);
     this.#onExited();
     this.end(reason);
   }
 
   request(request: SourceRequest): Ticket {
     const { stdin } = this.#child;
-    if (this.ended || !stdin.writable)
-      return failRequest(
-        request,
-        new GatewayError('source_unavailable', `Server "${this.source}" is not running. Try again in a moment.`),
-      );
+    if (this.ended || !stdin.writable) return unsentRequest(request, this.source, this.#exited, this.events);
     if (stdin.writableLength > MAX_UNREAD)
       return failRequest(
         request,
@@ -121,10 +124,29 @@ class StdioConnection extends RpcConnection {
 
   protected reply(answer: Buffer): void {
     this.#writer.write(answer);
+    this.#waitForReader();
   }
 
   protected abandoned({ id }: PendingRequest, reason: string): void {
     this.#writer.write(cancelMessage(id, reason));
+    this.#waitForReader();
+  }
+
+  /** Reads nothing more from a server that does not read what we answer: it could ask without end. */
+  #waitForReader(): void {
+    const { stdin, stdout, kill } = this.#child;
+    if (this.#unread !== undefined || stdin.writableLength <= UNREAD.bytes) return;
+    stdout.pause();
+    this.#unread = setTimeout(() => {
+      this.events.note('does not read its input, and is ended');
+      kill('SIGKILL');
+    }, UNREAD.ms);
+    this.#unread.unref();
+    stdin.once('drain', () => {
+      clearTimeout(this.#unread);
+      this.#unread = undefined;
+      stdout.resume();
+    });
   }
 
   speak(era: Era): void {
@@ -135,7 +157,7 @@ class StdioConnection extends RpcConnection {
     this.channel.listen(request);
   }
 
-  async close(reason?: string): Promise<void> {
+  async close(reason?: CloseReason): Promise<void> {
     this.isClosing = true;
     this.channel.stop();
     if (this.ended) return;

@@ -1,6 +1,9 @@
 /** Tickets of requests that are not on a connection: they have to wait for something, or fail at once. */
-import { type GatewayError, toGatewayError } from '../base/errors.ts';
+import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
+
+/** An error that says nothing against the server: the call was never sent, or its end was our own decision. */
+export class NoFault extends GatewayError {}
 
 /** Begins the request when `ready` resolves. If that rejects, the request fails. */
 export function deferRequest<T>(
@@ -43,4 +46,15 @@ export function failRequest({ sink }: SourceRequest, error: GatewayError): Ticke
       cancelled = true;
     },
   };
+}
+
+/** A request that came when its connection had broken. It is sent on the next one, if there will be one. */
+export function unsentRequest(
+  request: SourceRequest,
+  source: string,
+  ended: Promise<void>,
+  events: { unsent(request: SourceRequest): Ticket | null },
+): Ticket {
+  const error = new NoFault('source_unavailable', `Server "${source}" is not running. Try again in a moment.`);
+  return deferRequest(request, ended, () => events.unsent(request) ?? failRequest(request, error));
 }

@@ -3,8 +3,9 @@
  * The pipe closes when the gateway is gone, even after `kill -9`. Then the shell kills every group that was reported to
  * it. There is one watchdog per process, for all gateways in it.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import type { Writable } from 'node:stream';
+import { startProcess } from '../base/start-process.ts';
 
 const SCRIPT = `
 groups=" "
@@ -29,7 +30,7 @@ let watchdog: ChildProcess | null = null;
 /** The reported groups, for the next watchdog if this one is killed. */
 const groups = new Set<number>();
 
-/** The pipe on which a process reports `+ GROUP`. Null if there is no watchdog. */
+/** The pipe on which a process reports `+ GROUP`. Null if there is no watchdog. Throws if it cannot be started now. */
 export function watchdogPipe(): Writable | null {
   if (!hasGroups) return null;
   watchdog ??= startWatchdog();
@@ -47,7 +48,7 @@ export function unwatchGroup(group: number): void {
 
 function startWatchdog(): ChildProcess {
   // In a session of its own, so that Ctrl-C in a terminal does not end it before its work is done.
-  const child = spawn('/bin/sh', ['-c', SCRIPT, 'toolgate-watchdog', ...[...groups].map(String)], {
+  const child = startProcess('/bin/sh', ['-c', SCRIPT, 'toolgate-watchdog', ...[...groups].map(String)], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
     cwd: '/',
@@ -57,7 +58,7 @@ function startWatchdog(): ChildProcess {
     if (watchdog !== child) return;
     watchdog = null;
     // It was killed. The next one starts after a delay, because if no shell can run, it would end just as fast.
-    setTimeout(() => groups.size > 0 && watchdogPipe(), RESTART).unref();
+    setTimeout(restart, RESTART).unref();
   };
   child.on('error', forget);
   child.on('exit', forget);
@@ -66,6 +67,16 @@ function startWatchdog(): ChildProcess {
   // The pipe must not keep the gateway alive either.
   (child.stdin as unknown as { unref?: () => void } | null)?.unref?.();
   return child;
+}
+
+function restart(): void {
+  if (groups.size === 0) return;
+  try {
+    watchdogPipe();
+  } catch {
+    // Nothing can be started now.
+    setTimeout(restart, RESTART).unref();
+  }
 }
 
 /** Signals a whole group. Does nothing if the group is gone. */

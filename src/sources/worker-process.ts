@@ -1,8 +1,6 @@
 /** The process of a worker: it has a process group of its own, a memory limit, and a socket. */
-import { lstat, mkdir } from 'node:fs/promises';
 import { createConnection, type Socket } from 'node:net';
 import { constants } from 'node:os';
-import { GatewayError } from '../base/errors.ts';
 import { watchMemory } from '../workers/memory.ts';
 import type { ServerProcess, Spawn } from './spawn.ts';
 
@@ -134,15 +132,6 @@ function bytesText(bytes: number): string {
   let unit = 0;
   for (; value >= 1024 && unit < units.length - 1; unit++) value /= 1024;
   return `${Math.round(value * 10) / 10} ${units[unit]}`;
-}
-
-/** Creates the folder of the sockets. It must be ours: another user who can write there could pose as the worker. */
-export async function makePrivateFolder(folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const { uid } = await lstat(folder);
-  if (process.getuid === undefined || uid === process.getuid()) return;
-  const text = `the folder of its socket, ${folder}, belongs to another user. Remove it`;
-  throw new GatewayError('source_unavailable', text);
 }
 
 /** Null while no worker listens there. */

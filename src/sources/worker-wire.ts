@@ -6,14 +6,17 @@ import { digitsEnd, isAt, JsonError, readDigits, skipValue, toBytes } from '../p
 import { LONG } from '../protocol/long-answer.ts';
 import { type Parts, sizeOf } from '../protocol/parts.ts';
 import { readMessage } from '../protocol/read.ts';
-import type { Wire } from '../protocol/rewrite.ts';
+import { type Wire, wireBytes } from '../protocol/rewrite.ts';
+import type { PendingRequests } from './pending.ts';
 
 const EMPTY = toBytes({});
 
-/** A request under its id. */
-export function printRequest(id: number, request: SourceRequest): Wire {
+/** A request under its id. `tellsCaller`: the tool wants to know who calls. */
+export function printRequest(id: number, request: SourceRequest, tellsCaller = false): Wire {
   if (request.method === 'ping') return `{"id":"${id}","op":"ping"}`;
-  const head = `{"id":"${id}","op":"tools.call"${request.token === null ? '' : ',"progress":true'},"tool":`;
+  if (request.method !== 'tools/call') return printOther(id, request);
+  const caller = tellsCaller ? callerMember(request) : '';
+  const head = `{"id":"${id}","op":"tools.call"${request.token === null ? '' : ',"progress":true'}${caller},"tool":`;
   if (request.encodeTool !== undefined) return request.encodeTool(head);
   const wire = request.encode(id, 'legacy');
   const message = readMessage(typeof wire === 'string' ? Buffer.from(wire, 'latin1') : wire);
@@ -25,6 +28,42 @@ export function printRequest(id: number, request: SourceRequest): Wire {
     argumentsStart < 0 ? EMPTY : bytes.subarray(argumentsStart, argumentsEnd),
     Buffer.from('}'),
   ]);
+}
+
+/** A request about a prompt or a resource. */
+function printOther(id: number, request: SourceRequest): Wire {
+  const { method, agent, sessionId } = request;
+  const { params } = JSON.parse(wireBytes(request.encode(id, 'legacy')).toString()) as { params: CallParams };
+  const { name, uri, arguments: given, ref, argument, context } = params;
+  const about =
+    method === 'prompts/get'
+      ? { op: 'prompts.get', prompt: name, arguments: given ?? {} }
+      : method === 'resources/read'
+        ? { op: 'resources.read', uri }
+        : {
+            op: 'complete',
+            ...(ref?.type === 'ref/prompt' ? { prompt: ref.name } : { template: ref?.uri }),
+            argument: argument?.name,
+            value: argument?.value,
+            given: context?.arguments ?? {},
+          };
+  const caller = { agent, session_id: sessionId };
+  return toBytes({ id: String(id), ...about, ...(request.token !== null && { progress: true }), caller });
+}
+
+interface CallParams {
+  readonly name?: string;
+  readonly uri?: string;
+  readonly arguments?: object;
+  readonly ref?: { readonly type?: string; readonly name?: string; readonly uri?: string };
+  readonly argument?: { readonly name?: string; readonly value?: string };
+  readonly context?: { readonly arguments?: object };
+}
+
+function callerMember({ agent, sessionId }: SourceRequest): string {
+  const json = JSON.stringify({ agent, session_id: sessionId });
+  // The head of a request has one byte per character.
+  return `,"caller":${json.replace(/[^ -~]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)}`;
 }
 
 /** The result of a call. */
@@ -103,6 +142,28 @@ export function errorResult(error: { code?: unknown; message?: unknown; details?
     ...(details !== undefined && { details }),
   };
   return toBytes({ content: [{ type: 'text', text: JSON.stringify(body) }], isError: true });
+}
+
+/** The same for an item that is not a tool: a JSON-RPC error. */
+function errorObject(error: { code?: unknown; message?: unknown; details?: unknown }): Buffer {
+  const { code, message, details } = error;
+  return toBytes({
+    code: RPC_CODES[String(code)] ?? -32_603,
+    message: String(message ?? 'It failed without a message.'),
+    data: { code: String(code ?? 'internal_error'), ...(details !== undefined && { details }) },
+  });
+}
+
+const RPC_CODES: Readonly<Record<string, number>> = {
+  invalid_arguments: -32_602,
+  prompt_not_found: -32_602,
+  resource_not_found: -32_002,
+};
+
+/** Delivers the error of a tool as a result that the model reads, and that of another item as an error object. */
+export function deliverFault(requests: PendingRequests, id: number, fault: object): void {
+  if (requests.get(id)?.request.method === 'tools/call') requests.deliver(id, errorResult(fault));
+  else requests.refuse(id, errorObject(fault));
 }
 
 /** The call that a broken line may have been the answer to. */

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { redacted } from '../base/events.ts';
 import { LineWriter } from '../base/line-writer.ts';
+import { makePrivateFolder } from '../base/socket-folder.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import { findMember, toBytes } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
@@ -18,20 +19,20 @@ import type { Wire } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { deliverLog, deliverNotification } from './attribution.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
+import { type FileProblem, problemText, readProblem } from './last-good.ts';
 import { closedError, type PendingRequest, PendingRequests, TIMED_OUT } from './pending.ts';
-import { type FailedFile, failureText, type RegressionGuard } from './regression-guard.ts';
 import type { ConnectionOptions } from './rpc-connection.ts';
 import type { Spawn } from './spawn.ts';
-import { failRequest } from './tickets.ts';
+import { failRequest, unsentRequest } from './tickets.ts';
+import { askFor } from './tool-questions.ts';
 import {
   connectTo,
-  makePrivateFolder,
   memoryExceeded,
   startWorkerProcess,
   type WorkerProcess,
   type WorkerProcessLaunch,
 } from './worker-process.ts';
-import { errorResult, guessId, printRequest, readAnswer, readLong, type WorkerAnswer } from './worker-wire.ts';
+import { deliverFault, guessId, printRequest, readAnswer, readLong, type WorkerAnswer } from './worker-wire.ts';
 
 /** How a worker is started, and where it listens. */
 export interface WorkerLaunch extends WorkerProcessLaunch {
@@ -39,15 +40,11 @@ export interface WorkerLaunch extends WorkerProcessLaunch {
   /** The folder of the sockets, and the path of this one. */
   readonly socketFolder: string;
   readonly socket: string;
-  /** Identifies what is served. A new worker for the same must not load fewer files than the one before. */
-  readonly served: string;
 }
 
 export interface WorkerOptions extends Omit<ConnectionOptions, 'client'> {
   /** Milliseconds until the worker has to be ready. */
   readonly startTimeout: number;
-  /** Compares the worker with the current one for the same folder and language. */
-  readonly guard: RegressionGuard;
   readonly spawn: Spawn;
   /** Whether the worker is no longer wanted. */
   isClosed(): boolean;
@@ -55,8 +52,11 @@ export interface WorkerOptions extends Omit<ConnectionOptions, 'client'> {
   stderr(chunk: Buffer): void;
 }
 
-/** Milliseconds for a worker to release a timed-out call, to end, and to report how it ended. Then it is killed. */
-const GRACE = { cancel: 2_000, end: 2_000, report: 200 };
+/**
+ * Milliseconds for a worker to report that a tool exceeded its own timeout, and to show that it is not blocked; to
+ * release a timed-out call, to end, and to report how it ended. Then it is killed.
+ */
+const GRACE = { own: 500, blocked: 1_000, cancel: 2_000, end: 2_000, report: 200 };
 /** This many invalid lines are reported, and this many are tolerated. */
 const INVALID = { reported: 10, most: 100 };
 /** The most bytes that may wait for a worker that does not read. */
@@ -72,7 +72,15 @@ const INVALID_LINE = 'wrote a line that does not follow the worker contract';
 /** What the worker reported when it was ready. */
 interface WorkerReady {
   readonly tools: Buffer;
-  readonly failed: readonly FailedFile[];
+  readonly problems: readonly FileProblem[];
+  readonly contextual: ReadonlySet<string>;
+  /** The tools' own timeouts in milliseconds, by name; null if no tool has one. */
+  readonly timeouts: ReadonlyMap<string, number> | null;
+  readonly prompts: readonly unknown[];
+  readonly resources: readonly unknown[];
+  readonly templates: readonly unknown[];
+  /** Whether it proposes values for arguments. */
+  readonly completes: boolean;
 }
 
 /** A message of a worker that is not the result of a call. */
@@ -83,7 +91,18 @@ interface WorkerMessage {
   readonly error?: object;
   /** The tool is still running, though its call has been answered. */
   readonly busy?: unknown;
-  readonly failed?: readonly FailedFile[];
+  readonly failed?: readonly unknown[];
+  readonly timeouts?: Readonly<Record<string, unknown>>;
+  /** The tools that want to know who calls. */
+  readonly contextual?: readonly string[];
+  readonly prompts?: readonly unknown[];
+  readonly resources?: readonly unknown[];
+  readonly templates?: readonly unknown[];
+  readonly completes?: unknown;
+  /** A question of a tool, by a number of the host. */
+  readonly ask?: unknown;
+  readonly method?: unknown;
+  readonly params?: unknown;
 }
 
 /** Resolves when the worker is ready. Rejects with the reason if it does not become ready. */
@@ -95,23 +114,18 @@ export async function openWorker(
   await makePrivateFolder(launch.socketFolder);
   await unlink(launch.socket).catch(() => {});
   const worker = new WorkerConnection(launch, options, events);
-  const failed = await worker.connect();
-  const regressions = options.guard.regressions(launch.served, failed);
-  if (regressions.length > 0) {
-    await worker.close();
-    throw new GatewayError('source_unavailable', `keeps its last good version, because ${regressions.join('; ')}`);
-  }
-  options.guard.accept(launch.served, failed, worker.ended);
-  for (const file of failed) events.note(failureText(file));
+  await worker.connect();
+  for (const problem of worker.problems) events.note(problemText(problem));
   return worker;
 }
 
 class WorkerConnection implements Connection {
   readonly pid: number | null;
   heard = 0;
-  // Tools of a folder cannot ask anything.
+  // These are for servers whose questions do not name their call. Those of our hosts do.
   readonly asking = 0;
   readonly askable = 0;
+  readonly atWork = 0;
   readonly awaited = false;
   readonly ended: Promise<void>;
   readonly #launch: WorkerLaunch;
@@ -130,6 +144,8 @@ class WorkerConnection implements Connection {
   #invalidLines = 0;
   /** Abandoned calls whose tools still run, each with the timer that ends the worker if the tool does not return. */
   readonly #overdue = new Map<number, NodeJS.Timeout>();
+  /** Withdraws each open question, by the host's number. A question ends with its call. */
+  readonly #questions = new Map<unknown, () => void>();
   #onReady: () => void = () => {};
   #onEnded: () => void = () => {};
 
@@ -140,9 +156,8 @@ class WorkerConnection implements Connection {
     this.ended = new Promise((resolve) => {
       this.#onEnded = resolve;
     });
-    this.#pending = new PendingRequests(options.source, {
-      abandoned: (pending, reason) => this.#abandoned(pending, reason),
-    });
+    const abandoned = (pending: PendingRequest, reason: string) => this.#abandoned(pending, reason);
+    this.#pending = new PendingRequests(options.source, { abandoned }, 'execution_timeout');
     this.#process = startWorkerProcess(launch, options.spawn, {
       printed: options.stderr,
       isBusy: () => this.#pending.size > 0 || this.#overdue.size > 0,
@@ -156,8 +171,11 @@ class WorkerConnection implements Connection {
     return this.#pending.size;
   }
 
-  /** Resolves with the files that could not be loaded. */
-  async connect(): Promise<readonly FailedFile[]> {
+  get problems(): readonly FileProblem[] {
+    return this.#ready?.problems ?? [];
+  }
+
+  async connect(): Promise<void> {
     const { startTimeout, isClosed } = this.#options;
     const deadline = Date.now() + startTimeout;
     for (let delay = 5; this.#reason === null && !isClosed(); delay = Math.min(delay * 1.5, 100)) {
@@ -170,7 +188,7 @@ class WorkerConnection implements Connection {
       if (Date.now() > deadline) break;
       await sleep(delay);
     }
-    if (this.#ready !== null && this.#reason === null) return this.#ready.failed;
+    if (this.#ready !== null && this.#reason === null) return;
     const hasEnded = this.#reason !== null;
     const reason =
       this.#reason ?? `was not ready within ${startTimeout / 1000} s; look at what its files do when they are loaded`;
@@ -251,36 +269,65 @@ class WorkerConnection implements Connection {
 
   request(request: SourceRequest): Ticket {
     const { source } = this.#options;
-    if (this.#reason !== null) return failRequest(request, closedError(source, this.#reason));
+    if (this.#reason !== null || this.#fault !== null) return unsentRequest(request, source, this.ended, this.#events);
     if (this.#socket!.writableLength > MAX_UNREAD)
       return failRequest(request, closedError(source, 'does not read its requests'));
     const pending = this.#pending.add(request);
+    const limit = this.#ready!.timeouts?.get(request.item?.name ?? '');
+    if (limit !== undefined) pending.limit(limit, GRACE.own);
     const own = this.#ownAnswer(request);
-    if (own === null) this.#write(printRequest(pending.id, request));
+    if (own === null) this.#write(printRequest(pending.id, request, this.#isContextual(request)));
     else queueMicrotask(() => this.#pending.deliver(pending.id, own));
     return pending;
   }
 
+  #isContextual({ item }: SourceRequest): boolean {
+    const { contextual } = this.#ready!;
+    return contextual.size > 0 && item !== undefined && contextual.has(item.name);
+  }
+
   /** Our own answer to requests that a worker need not see; null for any other. */
   #ownAnswer({ method }: SourceRequest): Buffer | null {
-    if (method === 'initialize')
-      return toBytes({
-        protocolVersion: LATEST_REVISION,
-        capabilities: { tools: {}, logging: {} },
-        serverInfo: { name: this.#launch.namespace, version: '1' },
-      });
-    if (method === 'tools/list') return Buffer.concat([Buffer.from('{"tools":'), this.#ready!.tools, Buffer.from('}')]);
-    return method === 'logging/setLevel' ? EMPTY : null;
+    const ready = this.#ready!;
+    switch (method) {
+      case 'initialize':
+        return toBytes({
+          protocolVersion: LATEST_REVISION,
+          capabilities: {
+            tools: {},
+            logging: {},
+            ...(ready.prompts.length > 0 && { prompts: {} }),
+            ...(ready.resources.length + ready.templates.length > 0 && { resources: {} }),
+            ...(ready.completes && { completions: {} }),
+          },
+          serverInfo: { name: this.#launch.namespace, version: '1' },
+        });
+      case 'tools/list':
+        return Buffer.concat([Buffer.from('{"tools":'), ready.tools, Buffer.from('}')]);
+      case 'prompts/list':
+        return toBytes({ prompts: ready.prompts });
+      case 'resources/list':
+        return toBytes({ resources: ready.resources });
+      case 'resources/templates/list':
+        return toBytes({ resourceTemplates: ready.templates });
+      case 'logging/setLevel':
+        return EMPTY;
+      default:
+        return null;
+    }
   }
 
   #write(message: Wire): void {
     this.#writer?.write(message);
   }
 
-  #abandoned({ id, request }: PendingRequest, reason: string): void {
+  #abandoned({ id, request, isOverOwn }: PendingRequest, reason: string): void {
     this.#write(`{"op":"cancel","id":"${id}"}`);
-    // A cancelled call may run for as long as its timeout.
-    if (request.method === 'tools/call') this.#awaitReturn(id, reason === TIMED_OUT ? GRACE.cancel : request.timeout);
+    if (request.method !== 'tools/call') return;
+    // A cancelled call may run for as long as its timeout. A host that did not even report that a tool exceeded its
+    // own timeout is blocked, and so are the other tools.
+    const isTimeout = reason === TIMED_OUT;
+    this.#awaitReturn(id, isTimeout && isOverOwn ? GRACE.blocked : isTimeout ? GRACE.cancel : request.timeout);
   }
 
   /** A tool that does not return blocks a thread, or the whole worker. Then the worker is replaced. */
@@ -312,17 +359,52 @@ class WorkerConnection implements Connection {
   }
 
   #take(message: WorkerMessage, line: Buffer): void {
-    const { op, id, failed = [] } = message;
+    const {
+      op,
+      id,
+      failed = [],
+      timeouts = {},
+      contextual = [],
+      prompts = [],
+      resources = [],
+      templates = [],
+    } = message;
     if (id === SHUTDOWN_ID) return;
     const number = typeof id === 'string' ? Number(id) : Number.NaN;
     if (op === undefined) this.#settle(number, message, line);
     else if (op === 'ready') {
       const tools = findMember(line, 'tools');
-      this.#ready = { tools: tools === null ? Buffer.from('[]') : line.subarray(tools.start, tools.end), failed };
+      this.#ready = {
+        tools: tools === null ? Buffer.from('[]') : line.subarray(tools.start, tools.end),
+        problems: failed.map(readProblem),
+        timeouts: readTimeouts(timeouts),
+        contextual: new Set(contextual),
+        prompts,
+        resources,
+        templates,
+        completes: message.completes === true,
+      };
       this.#onReady();
     } else if (op === 'free') this.#returned(number);
+    else if (op === 'ask') this.#ask(number, message);
+    else if (op === 'withdraw') this.#questions.get(message.ask)?.();
     else if (op === 'progress' || op === 'log') this.#pass(op, number, message as Record<string, unknown>);
     else throw new Error('no such op');
+  }
+
+  #ask(call: number, { ask, method, params }: WorkerMessage): void {
+    if (typeof ask !== 'number' || typeof method !== 'string') throw new Error('it is not a question');
+    let isDone = false;
+    const withdraw = askFor(this.#pending.get(call), this.#launch.namespace, method, params, (outcome) => {
+      isDone = true;
+      this.#questions.delete(ask);
+      this.#write(toBytes({ op: 'answer', id: String(call), ask, ok: 'result' in outcome, ...outcome }));
+    });
+    if (isDone) return;
+    this.#questions.set(ask, () => {
+      this.#questions.delete(ask);
+      withdraw();
+    });
   }
 
   #pass(op: 'progress' | 'log', call: number, { id: _id, op: _op, ...params }: Record<string, unknown>): void {
@@ -341,7 +423,7 @@ class WorkerConnection implements Connection {
     else this.#returned(id);
     const result = ok ? findMember(line, 'result') : null;
     // The error of a tool may contain a URL or an environment with secrets.
-    if (!ok) this.#pending.deliver(id, errorResult(redacted(error ?? {}, this.#options.redact) as object));
+    if (!ok) deliverFault(this.#pending, id, redacted(error ?? {}, this.#options.redact) as object);
     else if (result !== null && line[result.start] === OPEN_BRACE)
       this.#pending.deliver(id, line.subarray(result.start, result.end));
     else throw new Error('its result is not an object');
@@ -359,4 +441,11 @@ class WorkerConnection implements Connection {
     if (this.#invalidLines >= INVALID.most)
       this.#kill(`${INVALID_LINE}, ${this.#invalidLines} times; a tool must not write to the socket of its worker`);
   }
+}
+
+function readTimeouts(given: Readonly<Record<string, unknown>>): ReadonlyMap<string, number> | null {
+  const timeouts = Object.entries(given).filter(
+    (entry): entry is [string, number] => typeof entry[1] === 'number' && entry[1] > 0,
+  );
+  return timeouts.length === 0 ? null : new Map(timeouts);
 }

@@ -60,9 +60,14 @@ export function openDayFile(folder: string): DayFile {
       await mkdir(dirname(folder), { recursive: true });
       await mkdir(folder, { recursive: true, mode: 0o700 });
       const opened = await open(path, FLAGS, 0o600);
+      const found = await opened.stat();
+      if (!found.isFile()) {
+        // It must not be used the next time: a pipe takes lines that nobody reads.
+        await opened.close();
+        throw new Error(`${day}.jsonl is not a regular file`);
+      }
       handle = opened;
-      ours = await opened.stat();
-      if (!ours.isFile()) throw new Error(`${day}.jsonl is not a regular file`);
+      ours = found;
       checked = performance.now();
       broken = await endsMidLine(opened);
     },

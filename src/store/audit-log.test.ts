@@ -1,6 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { it } from 'vitest';
+import { expect, it } from 'vitest';
 import { waitFor } from '../../test/support/processes.ts';
 import { tempFolder } from '../../test/support/temp.ts';
 import { AuditLog } from './audit-log.ts';
@@ -32,3 +34,50 @@ it('writes lines that were held back during another write', async () => {
   );
   await log.close();
 });
+
+function openLog(folder: string, problems: (string | null)[]): AuditLog {
+  return new AuditLog({
+    folder,
+    boot: 'b',
+    retention: () => 30,
+    report: (problem) => problems.push(problem),
+    lostLine: () => '{}',
+  });
+}
+
+it('keeps failing while the file of the day is a pipe, and counts no line as written', async () => {
+  const folder = tempFolder();
+  const file = join(folder, `${new Date().toISOString().slice(0, 10)}.jsonl`);
+  execFileSync('mkfifo', [file]);
+  const problems: (string | null)[] = [];
+  const log = openLog(folder, problems);
+  log.time();
+  for (let i = 0; i < 3; i++) {
+    log.write('{"line":1}');
+    await log.flush();
+  }
+  expect([log.isFailing, log.written, problems]).toEqual([true, 0, [expect.stringContaining('is not a regular file')]]);
+  rmSync(file);
+  await log.flush();
+  expect([log.isFailing, log.written, problems.at(-1)]).toEqual([false, 3, null]);
+  await log.close();
+});
+
+it('counts a write that does not return as failing, until it does', async () => {
+  const folder = tempFolder();
+  const pipes = Array.from({ length: 4 }, (_, i) => join(folder, `pipe${i}`));
+  execFileSync('mkfifo', pipes);
+  // Each open waits for a writer in a thread of the pool, so nothing else on the disk returns.
+  const opened = pipes.map((pipe) => open(pipe, 'r'));
+  const problems: (string | null)[] = [];
+  const log = openLog(folder, problems);
+  log.time();
+  log.write('{"line":1}');
+  await waitFor(() => log.isFailing, 20_000);
+  expect(problems).toEqual([expect.stringContaining('has not responded')]);
+  for (const pipe of pipes) execFileSync('sh', ['-c', ': > "$0"', pipe]);
+  for (const handle of await Promise.all(opened)) await handle.close();
+  await waitFor(() => !log.isFailing);
+  expect([log.written, problems.at(-1)]).toEqual([1, null]);
+  await log.close();
+}, 40_000);

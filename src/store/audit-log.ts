@@ -29,7 +29,7 @@ const FULL = 512 * 1024;
 /** Bytes that are kept while nothing can be written. */
 const MOST = 8 * 1024 * 1024;
 const SWEEP = 60 * 60 * 1000;
-/** How long `close` waits for a disk that does not respond. */
+/** A disk that does not respond for so long counts as failing. `close` does not wait for it longer either. */
 const PATIENCE = 5_000;
 const NEWLINE = 0x0a;
 
@@ -199,7 +199,11 @@ export class AuditLog {
 
   /** One write at a time. */
   #start(): Promise<void> {
-    this.#writing ??= this.#drain().finally(() => {
+    if (this.#writing !== null) return this.#writing;
+    const late = setTimeout(() => this.#fail(`the disk has not responded for ${PATIENCE / 1000} s`), PATIENCE);
+    late.unref();
+    this.#writing = this.#drain().finally(() => {
+      clearTimeout(late);
       this.#writing = null;
       const isWanted = this.#kept > 0 || this.#isWanted;
       this.#isWanted = false;
@@ -230,9 +234,13 @@ export class AuditLog {
       if (this.#isFailing) this.#options.report(null);
       this.#isFailing = false;
     } catch (error) {
-      if (!this.#isFailing) this.#options.report(messageOf(error));
-      this.#isFailing = true;
+      this.#fail(messageOf(error));
     }
+  }
+
+  #fail(problem: string): void {
+    if (!this.#isFailing) this.#options.report(problem);
+    this.#isFailing = true;
   }
 
   /** Adds a line that says how many lines were lost. */

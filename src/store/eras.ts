@@ -9,14 +9,14 @@ import { toObject } from '../base/objects.ts';
 
 export interface EraStore {
   isLegacy(launchHash: string): Promise<boolean>;
-  /** Both fail silently: with a read-only folder the verdict lasts until the process ends. */
+  /** Neither rejects: with a read-only folder the verdict lasts until the process ends, and `failed` is told. */
   setLegacy(launchHash: string): Promise<void>;
   forget(launchHash: string): Promise<void>;
 }
 
 const LIFETIME = 24 * 60 * 60 * 1000;
 
-export function openEraStore(dataDir: string): EraStore {
+export function openEraStore(dataDir: string, failed: (error: unknown) => void = () => {}): EraStore {
   const fileOf = (launchHash: string) =>
     jsonFile(join(dataDir, 'verdicts', `${launchHash}.json`), 'the era of a server', (value) => {
       const { legacyUntil } = toObject(value);
@@ -45,9 +45,7 @@ export function openEraStore(dataDir: string): EraStore {
       if ((legacy.get(launchHash) ?? 0) > Date.now()) return;
       const legacyUntil = Date.now() + LIFETIME;
       legacy.set(launchHash, legacyUntil);
-      await fileOf(launchHash)
-        .write({ legacyUntil })
-        .catch(() => {});
+      await fileOf(launchHash).write({ legacyUntil }).catch(failed);
     },
     async forget(launchHash) {
       legacy.delete(launchHash);

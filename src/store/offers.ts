@@ -4,11 +4,12 @@
  * A file that is missing or damaged means that nothing is known.
  */
 import { readFileSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { replaceFile } from '../base/files.ts';
 import { isObject, toObject } from '../base/objects.ts';
 import { KINDS, kindWords, type Offer, readItems } from '../catalog/item.ts';
+import { writeIgnoreFile } from './ignore-file.ts';
 
 /** What a server can do besides its items. */
 export interface ServerAbilities {
@@ -16,6 +17,8 @@ export interface ServerAbilities {
   /** Whether it reports changes inside resources. */
   readonly subscribes: boolean;
   readonly tasks: { readonly starts: boolean; readonly runs: boolean; readonly lists: boolean };
+  /** Whether it has ever asked its client something. */
+  readonly asks: boolean;
 }
 
 /** A server as its last run left it. */
@@ -24,34 +27,38 @@ export interface RememberedServer {
   readonly abilities: ServerAbilities | null;
   /** Milliseconds that its last start took. */
   readonly startTime: number | null;
+  /** What of it could not be served, such as tool files that did not load. */
+  readonly problems: readonly string[];
 }
 
 export interface OfferStore {
   /** Synchronous, so that a new server has its names in the catalog that is built for it. Files are small. */
   read(launchHash: string): RememberedServer | null;
-  /** Fails silently: with a read-only folder the offer is forgotten when the process ends. */
+  /** Never rejects: with a read-only folder the offer is forgotten when the process ends, and `failed` is told. */
   write(launchHash: string, server: RememberedServer): Promise<void>;
+  /** The server is not launched in this way any more. */
+  forget(launchHash: string): Promise<void>;
   /** Resolves when everything is written, so that the next gateway in this folder finds it. */
   close(): Promise<void>;
 }
 
-export function openOfferStore(dataDir: string): OfferStore {
+export function openOfferStore(dataDir: string, failed: (error: unknown) => void = () => {}): OfferStore {
   const fileOf = (launchHash: string) => join(dataDir, 'offers', `${launchHash}.json`);
   /** From launch hash to the fingerprint of what was written last. */
   const written = new Map<string, string>();
   const writing = new Set<Promise<void>>();
 
   async function save(launchHash: string, server: RememberedServer): Promise<void> {
-    const { offer } = server;
+    const { offer, abilities } = server;
     const hashes = offer.items.map((item) => item.kind + item.hash);
-    const fingerprint = [...hashes, offer.instructions, offer.about].join(' ');
+    const fingerprint = [...hashes, offer.instructions, offer.about, abilities?.asks, ...server.problems].join(' ');
     if (written.get(launchHash) === fingerprint) return;
     written.set(launchHash, fingerprint);
     try {
-      await mkdir(dataDir, { recursive: true });
-      await writeFile(join(dataDir, '.gitignore'), '*\n', { flag: 'wx' }).catch(() => {});
+      await writeIgnoreFile(dataDir);
       await replaceFile(fileOf(launchHash), print(server));
-    } catch {
+    } catch (error) {
+      failed(error);
       written.delete(launchHash);
     }
   }
@@ -60,7 +67,10 @@ export function openOfferStore(dataDir: string): OfferStore {
     read(launchHash) {
       try {
         const bytes = readFileSync(fileOf(launchHash));
-        const { instructions, about, startTime, abilities } = JSON.parse(bytes.toString()) as Record<string, unknown>;
+        const { instructions, about, startTime, abilities, problems } = JSON.parse(bytes.toString()) as Record<
+          string,
+          unknown
+        >;
         const lists = KINDS.map((kind) => readItems(kind, bytes));
         if (lists.some(({ problems }) => problems.length > 0)) return null;
         const items = lists.flatMap((list) => list.items);
@@ -68,6 +78,7 @@ export function openOfferStore(dataDir: string): OfferStore {
           offer: { items, problems: [], instructions: textOf(instructions), about: textOf(about) },
           abilities: isObject(abilities) ? readAbilities(abilities) : null,
           startTime: typeof startTime === 'number' ? startTime : null,
+          problems: Array.isArray(problems) ? problems.map(String) : [],
         };
       } catch {
         return null;
@@ -78,29 +89,35 @@ export function openOfferStore(dataDir: string): OfferStore {
       writing.add(saved);
       return saved;
     },
+    async forget(launchHash) {
+      await Promise.all(writing);
+      written.delete(launchHash);
+      await rm(fileOf(launchHash), { force: true }).catch(() => {});
+    },
     async close() {
       await Promise.all(writing);
     },
   };
 }
 
-function readAbilities({ completes, subscribes, tasks }: Record<string, unknown>): ServerAbilities {
+function readAbilities({ completes, subscribes, tasks, asks }: Record<string, unknown>): ServerAbilities {
   const { starts, runs, lists } = toObject(tasks);
   return {
     completes: completes === true,
     subscribes: subscribes === true,
     tasks: { starts: starts === true, runs: runs === true, lists: lists === true },
+    asks: asks === true,
   };
 }
 
 /** One object with the four lists, each definition byte for byte as the server sent it, and what else is known. */
-function print({ offer, abilities, startTime }: RememberedServer): Buffer {
+function print({ offer, abilities, startTime, problems }: RememberedServer): Buffer {
   const lists = KINDS.map((kind) => {
     const items = offer.items.filter((item) => item.kind === kind).map((item) => item.bytes);
     return Buffer.concat([Buffer.from(`"${kindWords[kind].list}":[`), ...separated(items), Buffer.from(']')]);
   });
   const { instructions, about } = offer;
-  const others = JSON.stringify({ instructions, about, abilities, startTime });
+  const others = JSON.stringify({ instructions, about, abilities, startTime, problems });
   return Buffer.concat([Buffer.from('{'), ...separated(lists), Buffer.from(`,\n${others.slice(1)}\n`)]);
 }
 

@@ -7,7 +7,7 @@ import type { Toolset } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import { isSameValue } from '../base/objects.ts';
-import type { ToolsetPlace, ToolsetStore } from './toolsets.ts';
+import type { SavedToolset, ToolsetPlace, ToolsetStore } from './toolsets.ts';
 
 /** A toolset, and where it is kept. Implicit ones are kept nowhere: each server is one, and `all` has every tool. */
 export interface LibraryToolset extends Toolset {
@@ -19,7 +19,7 @@ export interface ToolsetLibrary {
   list(): Promise<{ readonly toolsets: readonly LibraryToolset[]; readonly problems: readonly string[] }>;
   find(name: string): Promise<LibraryToolset | null>;
   create(toolset: Toolset, place: ToolsetPlace): Promise<LibraryToolset>;
-  /** Saves what `change` returns for a toolset. */
+  /** Saves what `change` returns for a toolset, under the name that it has then. Callers that have it equipped keep it. */
   change(name: string, change: (toolset: Toolset) => Toolset): Promise<LibraryToolset>;
   remove(name: string): Promise<void>;
 }
@@ -31,17 +31,32 @@ export interface UserToolsets {
   configured(): readonly Toolset[];
   /** All of them, with the saved ones as they were last read. The same array while nothing changed. */
   readonly known: readonly LibraryToolset[];
+  /** What the toolset that had this name is called now, or null if there is none in `known`. */
+  nameNow(name: string): string | null;
   /** Reads the saved ones. Those that the configuration replaces are left out. */
   read(): ReturnType<ToolsetLibrary['list']>;
+  /** The one of this name as it is now; null if there is none. Rejects if its file cannot be understood. */
+  find(name: string): Promise<LibraryToolset | null>;
+  change(name: string, make: (toolset: Toolset) => Toolset): Promise<LibraryToolset | null>;
 }
 
-/** `changed` is called when `known` is different from before. */
-export function openUserToolsets(
-  configured: () => readonly Toolset[],
-  store: ToolsetStore,
-  changed: () => void,
-): UserToolsets {
-  let saved: readonly LibraryToolset[] = [];
+export interface UserToolsetsOptions {
+  configured(): readonly Toolset[];
+  readonly store: ToolsetStore;
+  /** `known` is different from before. */
+  changed(): void;
+  /** A file has a problem that the last reading did not find. */
+  noticed(problem: string): void;
+}
+
+/** A file that cannot be understood any more counts with what it held before, like a configuration file. */
+export function openUserToolsets({ configured, store, changed, noticed }: UserToolsetsOptions): UserToolsets {
+  let saved: readonly SavedToolset[] = [];
+  let problems: readonly string[] = [];
+  /** One after the other, so that an older reading cannot replace a newer one. */
+  let reading: Promise<unknown> = Promise.resolve();
+  /** The names before and after, while a toolset is being renamed. */
+  const renaming = new Map<string, string>();
   let known: { readonly from: readonly [unknown, unknown]; readonly all: readonly LibraryToolset[] } | null = null;
 
   function all(): readonly LibraryToolset[] {
@@ -54,19 +69,60 @@ export function openUserToolsets(
     return known.all;
   }
 
+  const named = (name: string) => all().find((toolset) => toolset.name === name) ?? null;
+  const savedAs = (name: string) => saved.find((toolset) => toolset.name === name) ?? null;
+
+  async function readNow(): ReturnType<ToolsetLibrary['list']> {
+    const found = await store.list();
+    const names = new Set(found.toolsets.map(({ name }) => name));
+    const kept = saved.filter((toolset) => !names.has(toolset.name) && found.isDamaged(toolset));
+    const now = [...found.toolsets, ...kept];
+    const fresh = found.problems.filter((problem) => !problems.includes(problem));
+    problems = found.problems;
+    if (!isSameValue(now, saved)) {
+      saved = now;
+      changed();
+    }
+    for (const problem of fresh) noticed(problem);
+    return { toolsets: all(), problems };
+  }
+
+  function read(): ReturnType<ToolsetLibrary['list']> {
+    const next = reading.then(readNow, readNow);
+    reading = next;
+    return next;
+  }
+
   return {
     store,
     configured,
     get known() {
       return all();
     },
-    async read() {
-      const { toolsets, problems } = await store.list();
-      if (!isSameValue(toolsets, saved)) {
-        saved = toolsets;
-        changed();
+    nameNow(name) {
+      if (named(name) !== null) return name;
+      const renamed = renaming.get(name);
+      return renamed !== undefined && named(renamed) !== null ? renamed : null;
+    },
+    read,
+    async find(name) {
+      if (configured().some((toolset) => toolset.name === name)) return named(name);
+      if (!isSameValue(await store.read(name), savedAs(name))) await read();
+      return named(name);
+    },
+    async change(name, make) {
+      const follow = (toolset: Toolset) => {
+        const changed = make(toolset);
+        if (changed.name !== name) renaming.set(name, changed.name);
+        return changed;
+      };
+      try {
+        const changed = await store.change(name, follow);
+        await read();
+        return changed;
+      } finally {
+        renaming.delete(name);
       }
-      return { toolsets: all(), problems };
     },
   };
 }
@@ -80,10 +136,8 @@ export interface ToolsetServers {
 }
 
 /** `servers` returns null if there are no implicit toolsets. */
-export function openToolsetLibrary(
-  { store, configured, read }: UserToolsets,
-  servers: () => ToolsetServers | null,
-): ToolsetLibrary {
+export function openToolsetLibrary(made: UserToolsets, servers: () => ToolsetServers | null): ToolsetLibrary {
+  const { store, configured, read } = made;
   const inConfiguration = (name: string) => configured().find((toolset) => toolset.name === name);
 
   /** The implicit toolset of this name, which is not the name of a user's toolset. */
@@ -129,10 +183,8 @@ export function openToolsetLibrary(
       };
     },
     async find(name) {
-      const written = inConfiguration(name);
-      if (written !== undefined) return { ...written, place: 'configuration' };
-      const saved = await store.read(name);
-      if (saved !== null) return saved;
+      const found = await made.find(name);
+      if (found !== null) return found;
       const implicit = await findImplicit(name);
       return implicit === null ? null : { ...implicit, place: 'implicit' };
     },
@@ -142,7 +194,12 @@ export function openToolsetLibrary(
     },
     async change(name, change) {
       requireSaveable(name);
-      return required(name, await reread(store.change(name, change)));
+      const saveable = (toolset: Toolset) => {
+        const changed = change(toolset);
+        if (changed.name !== name) requireSaveable(changed.name);
+        return changed;
+      };
+      return required(name, await made.change(name, saveable));
     },
     async remove(name) {
       requireSaveable(name);
@@ -165,7 +222,7 @@ export function withAdminEvents(library: ToolsetLibrary, events: EventSink, agen
     },
     async change(name, change) {
       const changed = await library.change(name, change);
-      announce('toolset_saved', name);
+      announce('toolset_saved', changed.name === name ? name : `${changed.name}, which was ${name}`);
       return changed;
     },
     async remove(name) {

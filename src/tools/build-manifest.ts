@@ -10,8 +10,10 @@ export interface BuildManifest {
 export interface BuiltFile {
   /** The name of the tool file in its folder. */
   readonly file: string;
-  /** The module that was built from it, as a path below the build's folder. */
-  readonly module: string;
+  /** The module that was built from it, as a path below the build's folder; null if it could not be built. */
+  readonly module: string | null;
+  /** The module of its last good version; null if there is none, or if it is the same. */
+  readonly lastGood: string | null;
 }
 
 /** Why a tool file, or one of its tools, is missing. */
@@ -20,4 +22,6 @@ export interface BuildFailure {
   readonly line: number | null;
   readonly column?: number;
   readonly message: string;
+  /** Whether the last good version of the file is served in its place. */
+  readonly isKept?: boolean;
 }

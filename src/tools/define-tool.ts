@@ -67,8 +67,79 @@ export interface ToolContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly requestId: string;
   readonly namespace: string;
-  /** The id of the client. Only tools inside a program (`createMcpServer`) get it; workers do not. */
+  /** The agent that calls: the name that policies are written for. */
+  readonly agent?: string | undefined;
+  /** The id of the client. The same as `agent`. */
   readonly clientId?: string | undefined;
+  /**
+   * Names the session of the client, or the agent if its protocol has no sessions. It is made for tools and cannot be
+   * used to join the session.
+   */
+  readonly sessionId?: string | undefined;
+  /**
+   * Asks the user of the client to fill in a form. The schema is a flat object of texts, numbers, booleans and choices.
+   * Rejects if the client cannot ask its user. The time-outs of the call do not run while the user is asked.
+   *
+   * @example
+   * const confirm = defineTool({
+   *   name: 'confirm',
+   *   description: 'Asks the user.',
+   *   inputSchema: z.object({ question: z.string() }),
+   *   async execute({ question }, { elicit }) {
+   *     const asked = await elicit(question, z.object({ sure: z.boolean() }));
+   *     return asked.action === 'accept' && asked.content.sure ? 'yes' : 'no';
+   *   },
+   * });
+   */
+  elicit<const Schema extends AnySchema>(message: string, schema: Schema): Promise<Elicited<ToolInput<Schema>>>;
+  /** The same with the parameters of `elicitation/create`, for example to send the user to a URL. */
+  elicit(params: Readonly<Record<string, unknown>> & { readonly message: string }): Promise<Elicited>;
+  /**
+   * Lets the model of the client write something. Rejects if the client does not allow it.
+   *
+   * @example
+   * const summarize = defineTool({
+   *   name: 'summarize',
+   *   description: 'Summarizes a text.',
+   *   inputSchema: z.object({ page: z.string() }),
+   *   execute: async ({ page }, { sample }) => (await sample(`Summarize in one sentence: ${page}`)).text,
+   * });
+   */
+  sample(prompt: string | SampleRequest): Promise<Sampled>;
+  /** What the tools of this namespace keep for the session, or for the agent if its protocol has no sessions. */
+  readonly state: ToolState;
+}
+
+/** What a user answered. */
+export type Elicited<Content = Readonly<Record<string, unknown>>> =
+  | { readonly action: 'accept'; readonly content: Content }
+  | { readonly action: 'decline' | 'cancel' };
+
+/** The parameters of `sampling/createMessage`. */
+export interface SampleRequest {
+  readonly messages: readonly { readonly role: 'user' | 'assistant'; readonly content: unknown }[];
+  readonly systemPrompt?: string;
+  /** Default: 512. */
+  readonly maxTokens?: number;
+  readonly temperature?: number;
+  readonly [parameter: string]: unknown;
+}
+
+/** What a model wrote. */
+export interface Sampled {
+  /** The text of `content`; empty if it has none. */
+  readonly text: string;
+  readonly role: string;
+  readonly content: unknown;
+  readonly model: string;
+  readonly stopReason?: string;
+}
+
+/** Values that outlive a call, as JSON. They are forgotten with the session, and when the gateway ends. */
+export interface ToolState {
+  get<Value = unknown>(key: string): Promise<Value | undefined>;
+  set(key: string, value: unknown): Promise<void>;
+  delete(key: string): Promise<void>;
 }
 
 /** A tool. Any object of this shape is one; `defineTool` only adds types. */

@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url';
 
 export type FaultCode =
   | 'tool_not_found'
+  | 'prompt_not_found'
+  | 'resource_not_found'
   | 'invalid_arguments'
   | 'dependency_error'
   | 'execution_timeout'
@@ -53,7 +55,7 @@ function errorText(error: Error): string {
   return reason === '' || own.includes(reason) ? own : `${own}: ${reason}`;
 }
 
-/** The topmost frame of the stack that lies in the folder. Source maps are already applied to the stack. */
+/** The topmost frame of the stack that lies in the folder, and not in one of its packages. Source maps are already applied to the stack. */
 export function locationOf(error: unknown, folder: string): SourceLocation | null {
   if (!isErrorLike(error) || typeof error.stack !== 'string') return null;
   for (const line of error.stack.split('\n')) {
@@ -68,7 +70,7 @@ export function locationOf(error: unknown, folder: string): SourceLocation | nul
 function pathBelow(file: string, folder: string): string | null {
   try {
     const path = relative(folder, file.startsWith('file:') ? fileURLToPath(file) : file);
-    return path.startsWith('..') || path === '' ? null : path.split(sep).join('/');
+    return path.startsWith('..') || path === '' || path.includes('node_modules') ? null : path.split(sep).join('/');
   } catch {
     return null;
   }

@@ -29,7 +29,7 @@ export function resultJson(value: unknown, output: OutputSchema | null): string 
 
 function checkedJson(checked: Awaited<ReturnType<OutputSchema['check']>>, { isWrapped }: OutputSchema): string {
   if (checked.issues !== undefined)
-    throw new TypeError(`The result does not fit the tool's outputSchema: ${issuesText(checked.issues)}`);
+    throw placeless(new TypeError(`The result does not fit the tool's outputSchema: ${issuesText(checked.issues)}`));
   const { value } = checked;
   const json = toJson(value);
   const text = textBlock(typeof value === 'string' ? value : json);
@@ -50,6 +50,12 @@ function toJson(value: unknown): string {
   try {
     return JSON.stringify(value) ?? 'null';
   } catch (error) {
-    throw new TypeError(`The result cannot be written as JSON: ${(error as Error).message}`);
+    throw placeless(new TypeError(`The result cannot be written as JSON: ${(error as Error).message}`));
   }
+}
+
+/** The place of such an error is in this file, which says nothing about the tool. */
+function placeless(error: TypeError): TypeError {
+  error.stack = `TypeError: ${error.message}`;
+  return error;
 }

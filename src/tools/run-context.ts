@@ -3,15 +3,17 @@
  * In addition to our own names it has those of the AI SDK and of FastMCP, whose tools run here unchanged.
  */
 import { isLogLevel, LOG_LEVELS, type LogLevel } from '../protocol/levels.ts';
-import type { ToolContext, ToolLog } from './define-tool.ts';
+import type { ToolContext, ToolLog, ToolState } from './define-tool.ts';
+import { elicit, sample, stateOf } from './questions.ts';
 
 /** The call that a tool runs for. */
 export interface RunningCall {
   readonly id: string | number;
-  readonly clientId: string | null;
+  readonly caller: { readonly agent?: string | undefined; readonly sessionId?: string | undefined } | null;
   readonly signal: AbortSignal;
   progress(progress: number, total?: number, message?: string): void;
   log(level: LogLevel, data: unknown): void;
+  ask(method: string, params: object): Promise<unknown>;
 }
 
 export class RunContext implements ToolContext {
@@ -26,8 +28,16 @@ export class RunContext implements ToolContext {
     this.namespace = namespace;
   }
 
+  get agent(): string | undefined {
+    return this.call.caller?.agent;
+  }
+
   get clientId(): string | undefined {
-    return this.call.clientId ?? undefined;
+    return this.call.caller?.agent;
+  }
+
+  get sessionId(): string | undefined {
+    return this.call.caller?.sessionId;
   }
 
   get signal(): AbortSignal {
@@ -46,6 +56,20 @@ export class RunContext implements ToolContext {
   get progress(): ToolContext['progress'] {
     const { call } = this;
     return (progress, total, message) => call.progress(progress, total, message);
+  }
+
+  get elicit(): ToolContext['elicit'] {
+    const { call } = this;
+    return (asked: string | object, schema?: unknown) => elicit(call, asked, schema) as Promise<never>;
+  }
+
+  get sample(): ToolContext['sample'] {
+    const { call } = this;
+    return (asked) => sample(call, asked);
+  }
+
+  get state(): ToolState {
+    return stateOf(this.call);
   }
 
   // Names of the AI SDK.

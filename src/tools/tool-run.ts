@@ -2,10 +2,18 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { performance } from 'node:perf_hooks';
 import { fault, type ToolFault, thrownFault } from './fault.ts';
-import type { RunnableTool } from './read-tool.ts';
-import { resultJson } from './result-json.ts';
+import type { RunnableItem } from './read-tool.ts';
 import { RunContext } from './run-context.ts';
 import { issueDetails, issuesText } from './schema.ts';
+
+/** The answer to a question of a tool, or why there is none. */
+export type AskOutcome = { readonly result: unknown } | { readonly error: string };
+
+/** The caller of a run. */
+export interface RunCaller {
+  readonly agent?: string | undefined;
+  readonly sessionId?: string | undefined;
+}
 
 /** Where the messages of runs go. */
 export interface RunSink {
@@ -17,6 +25,11 @@ export interface RunSink {
   fail(run: ToolRun, why: ToolFault): void;
   progress(run: ToolRun, progress: number, total?: number, message?: string): void;
   log(run: ToolRun, level: string, data: unknown): void;
+  /**
+   * Asks the client of the call, or the gateway. `done` is called at most once. The returned function withdraws the
+   * question.
+   */
+  ask(run: ToolRun, method: string, params: object, done: (outcome: AskOutcome) => void): () => void;
   /** The error that the tool threw, for the operator's log. The caller gets one line of it, with `fail`. */
   threw(run: ToolRun, error: unknown): void;
 }
@@ -26,32 +39,42 @@ const current = new AsyncLocalStorage<ToolRun>();
 
 export class ToolRun {
   readonly id: string | number;
-  readonly clientId: string | null;
-  readonly tool: RunnableTool;
+  readonly caller: RunCaller | null;
+  /** The tool, or another item that is run like one. */
+  readonly tool: RunnableItem;
   private readonly sink: RunSink;
   private readonly wantsProgress: boolean;
   private readonly timeoutMs: number;
   private readonly start = performance.now();
   private timer: NodeJS.Timeout | null = null;
+  /** When the timer fires. */
+  private until = 0;
   private aborting: AbortController | null = null;
   private over: ToolFault | null = null;
   private isDone = false;
+  /** Ends each open question of the tool; null if it has never asked. */
+  private questions: Set<(why: string) => void> | null = null;
+  /** Milliseconds that were left when the first open question stopped the clock. */
+  private left = 0;
 
   constructor(
     sink: RunSink,
     id: string | number,
-    tool: RunnableTool,
+    tool: RunnableItem,
     wantsProgress: boolean,
     timeoutMs: number,
-    clientId: string | null = null,
+    caller: RunCaller | null = null,
   ) {
     this.sink = sink;
     this.id = id;
-    this.clientId = clientId;
+    this.caller = caller;
     this.tool = tool;
     this.wantsProgress = wantsProgress;
     this.timeoutMs = timeoutMs;
-    if (timeoutMs > 0) this.timer = setTimeout(expire, timeoutMs, this);
+    if (timeoutMs > 0) {
+      this.until = this.start + timeoutMs;
+      this.timer = setTimeout(expire, timeoutMs, this);
+    }
   }
 
   get signal(): AbortSignal {
@@ -82,7 +105,7 @@ export class ToolRun {
       let value = tool.self.execute(input, new RunContext(this, sink.namespace));
       if (isPromise(value)) value = await value;
       if (isAsyncIterable(value)) value = await lastOf(value);
-      let json = resultJson(value, tool.output);
+      let json = tool.render(value, input);
       if (typeof json !== 'string') json = await json;
       this.succeed(json);
     } catch (error) {
@@ -106,6 +129,44 @@ export class ToolRun {
   log(level: string, data: unknown): void {
     if (this.isDone) return;
     this.sink.log(this, level, data);
+  }
+
+  /** Rejects if there is no answer. The time-out of the tool does not run meanwhile: a person may need long. */
+  ask(method: string, params: object): Promise<unknown> {
+    if (this.isDone) return Promise.reject(new Error('The call is over.'));
+    this.questions ??= new Set();
+    const { questions } = this;
+    if (questions.size === 0) this.stopClock();
+    const answer = new Promise<unknown>((resolve, reject) => {
+      const end = (why: string) => {
+        questions.delete(end);
+        withdraw();
+        reject(new Error(why));
+      };
+      questions.add(end);
+      let withdraw = () => {};
+      withdraw = this.sink.ask(this, method, params, (outcome) => {
+        if (!questions.delete(end)) return;
+        if (questions.size === 0) this.startClock();
+        if ('error' in outcome) reject(new Error(outcome.error));
+        else resolve(outcome.result);
+      });
+    });
+    // The tool may have ended without waiting for it.
+    answer.catch(() => {});
+    return answer;
+  }
+
+  private stopClock(): void {
+    if (this.timer === null) return;
+    clearTimeout(this.timer);
+    this.left = Math.max(1, this.until - performance.now());
+  }
+
+  private startClock(): void {
+    if (this.timer === null || this.isDone) return;
+    this.until = performance.now() + this.left;
+    this.timer = setTimeout(expire, this.left, this);
   }
 
   /** The caller no longer waits for the result. */
@@ -145,6 +206,7 @@ export class ToolRun {
     if (this.isDone) return false;
     this.isDone = true;
     if (this.timer !== null) clearTimeout(this.timer);
+    for (const end of [...(this.questions ?? [])]) end('The call is over.');
     return true;
   }
 }
@@ -152,6 +214,11 @@ export class ToolRun {
 /** Fails the run that an uncaught error belongs to, which might otherwise never end. Returns false if there is none. */
 export function failCurrent(error: unknown): boolean {
   return current.getStore()?.failed(error) ?? false;
+}
+
+/** The name of the item that the current code runs for; null outside of runs. */
+export function currentItem(): string | null {
+  return current.getStore()?.tool.name ?? null;
 }
 
 function execute(run: ToolRun, given: unknown): Promise<void> {

@@ -16,12 +16,14 @@ import { type BuildFailure, type BuildManifest, MANIFEST } from '../tools/build-
 import { removeOlder } from './build-cache.ts';
 import { type BuildFolders, displayPath, isBelow, toolPlugin } from './build-plugin.ts';
 import { EnvironmentError } from './environment.ts';
+import type { FileVersion, FileVersions } from './file-version.ts';
 import { toolLanguage } from './tool-files.ts';
 
 export interface Build extends BuildManifest {
   /** Changes with every byte of the build. */
   readonly key: string;
   readonly path: string;
+  readonly versions: FileVersions;
 }
 
 /** The result of bundling one file, or all of them. */
@@ -32,17 +34,55 @@ type BundleResult =
 /** Workers of an older version may still finish calls and load a module for them, so recent builds are kept. */
 const KEPT_MS = 60 * 60 * 1000;
 
-/** Builds what can be built. Files that cannot be built are listed in `failed` and do not affect the others. */
-export async function buildTools(folder: string, environment: string): Promise<Build> {
+/**
+ * Builds what can be built. Files that cannot be built are listed in `failed` and do not affect the others. The last
+ * good versions of changed files are part of the build.
+ */
+export async function buildTools(
+  folder: string,
+  environment: string,
+  lastGood: FileVersions = new Map(),
+): Promise<Build> {
   const folders = { folder: await realpath(folder), environment: resolve(environment) };
   const files = await toolFiles(folders.folder);
   const { chunks, failed } = await bundleAll(files, folders);
-  const built = new Map(chunks.filter((chunk) => chunk.isEntry).map((chunk) => [chunk.name, chunk.fileName]));
+  const versions = versionsOf(chunks);
+  const contents = new Map(chunks.map(({ fileName, code }) => [fileName, code]));
+  const built = files.map((file) => {
+    const good = lastGood.get(file);
+    const module = versions.has(file) ? moduleOf(file) : null;
+    if (good === undefined || good.hash === versions.get(file)?.hash) return { file, module, lastGood: null };
+    for (const [name, text] of good.files) contents.set(`last-good/${good.hash}/${name}`, String(text));
+    return { file, module, lastGood: `last-good/${good.hash}/${moduleOf(file)}` };
+  });
   const manifest: BuildManifest = {
-    files: files.filter((file) => built.has(file)).map((file) => ({ file, module: built.get(file)! })),
+    files: built.filter(({ module, lastGood }) => module !== null || lastGood !== null),
     failed,
   };
-  return { ...manifest, ...(await write(chunks, manifest, join(folders.environment, 'build'))) };
+  return { ...manifest, versions, ...(await write(contents, manifest, join(folders.environment, 'build'))) };
+}
+
+function moduleOf(file: string): string {
+  return `${file}.mjs`;
+}
+
+/** The modules of each tool file: its own, and the shared ones that it imports. */
+function versionsOf(chunks: readonly OutputChunk[]): FileVersions {
+  const byName = new Map(chunks.map((chunk) => [chunk.fileName, chunk]));
+  const versions = new Map<string, FileVersion>();
+  for (const entry of chunks.filter((chunk) => chunk.isEntry)) {
+    const files = new Map<string, string>();
+    const add = (name: string) => {
+      const chunk = byName.get(name);
+      if (chunk === undefined || files.has(name)) return;
+      files.set(name, chunk.code);
+      for (const imported of [...chunk.imports, ...chunk.dynamicImports]) add(imported);
+    };
+    add(entry.fileName);
+    const hash = sha256(JSON.stringify([...files].toSorted(([a], [b]) => (a < b ? -1 : 1)))).slice(0, 16);
+    versions.set(entry.name, { hash, files });
+  }
+  return versions;
 }
 
 /** Regular files only, and no links that lead out of the folder. */
@@ -113,7 +153,7 @@ async function bundle(files: readonly string[], folders: BuildFolders): Promise<
     const { output } = await build.generate({
       format: 'esm',
       dir: folders.folder,
-      entryFileNames: '[name].mjs',
+      entryFileNames: moduleOf('[name]'),
       chunkFileNames: 'shared/[name]-[hash].mjs',
       sourcemap: 'inline',
       sourcemapPathTransform: (source, map) => resolve(map, '..', source),
@@ -191,14 +231,11 @@ function firstLine(message: string): string {
 }
 
 async function write(
-  chunks: readonly OutputChunk[],
+  modules: ReadonlyMap<string, string>,
   manifest: BuildManifest,
   root: string,
 ): Promise<{ key: string; path: string }> {
-  const contents = [
-    ...chunks.map(({ fileName, code }) => [fileName, code] as const),
-    [MANIFEST, printJson(manifest)] as const,
-  ];
+  const contents = [...modules, [MANIFEST, printJson(manifest)] as const];
   const key = sha256(JSON.stringify(contents)).slice(0, 16);
   const path = join(root, key);
   if (await isFile(join(path, MANIFEST))) {

@@ -1,4 +1,5 @@
 /** What the workers of a namespace run in. It is built once for its inputs and never changed. */
+import type { FileVersions } from './file-version.ts';
 
 export interface WorkerEnvironment {
   /** Changes with everything that the environment was built from. */
@@ -8,6 +9,8 @@ export interface WorkerEnvironment {
   readonly env: Readonly<Record<string, string>>;
   /** The folders and files that a worker must be able to read, for isolation. */
   readonly reads: readonly string[];
+  /** The versions of the tool files that a worker loads. A file that has changed since is left out. */
+  versions(): Promise<FileVersions>;
 }
 
 export interface EnvironmentRequest {
@@ -19,6 +22,8 @@ export interface EnvironmentRequest {
   /** Reports what is being done: "installing 3 packages". */
   progress(message: string): void;
   readonly signal: AbortSignal | null;
+  /** Versions of tool files that were loaded before. A worker falls back to them. */
+  readonly lastGood?: FileVersions;
 }
 
 /** Why an environment cannot be built, and what to do about it. `log` is the end of the installer's output. */

@@ -1,11 +1,12 @@
 /**
- * Isolates workers with bubblewrap, if it works on this system. A worker then has its own process space. It sees its
- * folder, its environment and the system's programs, all read-only, but nothing of other namespaces or of the gateway.
+ * Isolates workers with bubblewrap, if it works on this system. A worker then has its own process space and no
+ * privileges, also if the gateway runs as root. It sees its folder, its environment and the system's programs, all
+ * read-only, but nothing of other namespaces or of the gateway.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { GatewayError } from '../base/errors.ts';
+import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Isolation } from '../config/folders.ts';
 
 export interface IsolationNeeds {
@@ -14,16 +15,43 @@ export interface IsolationNeeds {
   readonly dataDir: string;
   readonly reads: readonly string[];
   readonly writes: readonly string[];
+  /** False: it is not started unless it can be kept from the network. */
+  readonly network?: boolean;
 }
 
 export type IsolationLevel = 'bubblewrap' | 'process';
 
-const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/etc', '/opt'];
+const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/opt'];
+
+/** What programs need to find libraries, names, certificates and the time zone. Nothing else in /etc is shown: it holds keys and passwords. */
+const ETC = [
+  ...['alternatives', 'ca-certificates', 'crypto-policies', 'fonts', 'gai.conf', 'group', 'host.conf', 'hosts'],
+  ...['ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'localtime', 'magic', 'mime.types', 'nsswitch.conf', 'passwd'],
+  ...['pki/ca-trust', 'pki/tls/cert.pem', 'pki/tls/certs', 'protocols', 'resolv.conf', 'services'],
+  ...['ssl/cert.pem', 'ssl/certs', 'ssl/openssl.cnf', 'timezone'],
+].map((name) => `/etc/${name}`);
+
+/**
+ * Settings of the kernel. If the gateway runs as root, a worker without any capability still owns these files, and
+ * bubblewrap itself leaves them writable then.
+ */
+const KERNEL = ['sys', 'sysrq-trigger', 'irq', 'bus', 'fs', 'driver', 'scsi', 'acpi', 'mtrr', 'pressure'].map(
+  (name) => `/proc/${name}`,
+);
+
+/** An unprivileged user and no capabilities, also if the gateway runs as root. The number is that of `nobody`. */
+const UNPRIVILEGED = [
+  ...['--unshare-all', '--unshare-user', '--share-net', '--uid', '65534', '--gid', '65534', '--cap-drop', 'ALL'],
+  ...['--die-with-parent', '--new-session'],
+];
+/** No further user namespaces, in which a tool would have capabilities again. Bubblewrap has this since 0.8. */
+const NO_NAMESPACES = '--disable-userns';
 
 /** How long a failed probe is remembered. Bubblewrap may be installed meanwhile. */
 const PROBE_LASTS = 60_000;
 
 let works = false;
+let hasNoNamespaces = false;
 let probe: Promise<string | null> | null = null;
 let probedAt = 0;
 
@@ -31,16 +59,25 @@ let probedAt = 0;
 export function bubblewrapTrouble(): Promise<string | null> {
   if (probe !== null && (works || Date.now() - probedAt < PROBE_LASTS)) return probe;
   probedAt = Date.now();
-  probe = new Promise((resolve) => {
-    const args = ['--unshare-all', '--share-net', '--ro-bind', '/', '/', 'true'];
+  probe = tryBubblewrap(NO_NAMESPACES).then(async (trouble) => {
+    hasNoNamespaces = trouble === null;
+    const remaining = trouble === null ? null : await tryBubblewrap();
+    works = remaining === null;
+    return remaining;
+  });
+  return probe;
+}
+
+/** Why it cannot run a program with these options; null if it can. */
+function tryBubblewrap(...options: readonly string[]): Promise<string | null> {
+  const args = [...UNPRIVILEGED, ...options, '--ro-bind', '/', '/', 'true'];
+  return new Promise<string | null>((resolve) => {
     execFile('bwrap', args, { timeout: 5_000 }, (error, _, stderr) => {
-      works = error === null;
       if (error === null) resolve(null);
       else if (error.code === 'ENOENT') resolve('it is not installed');
       else resolve(stderr.trim().split('\n')[0] || error.message);
     });
-  });
-  return probe;
+  }).catch(messageOf);
 }
 
 /** The isolation that a setting results in. Before the first probe, bubblewrap counts as unusable. */
@@ -51,7 +88,7 @@ export function levelOf(isolation: Isolation): IsolationLevel {
 /** The command that runs `command` with the isolation that the setting asks for. */
 export async function isolate(
   command: readonly string[],
-  { folder, dataDir, reads, writes }: IsolationNeeds,
+  { folder, dataDir, reads, writes, network = true }: IsolationNeeds,
   isolation: Isolation,
 ): Promise<readonly string[]> {
   const trouble = isolation === 'off' ? '' : await bubblewrapTrouble();
@@ -60,16 +97,23 @@ export async function isolate(
       'source_unavailable',
       `isolation is "required", but bubblewrap does not work here (${trouble}). Install bubblewrap, or set folders.isolation = "auto"`,
     );
+  if (!network && (trouble !== null || isolation === 'off'))
+    throw new GatewayError(
+      'source_unavailable',
+      `its tooldock.yaml has network: false, which needs bubblewrap (${isolation === 'off' ? 'isolation is "off"' : trouble}). Install bubblewrap, or remove that line`,
+    );
   if (trouble !== null) return command;
   const shown = [dirname(process.execPath), folder, ...reads].filter((path) => existsSync(path));
   const hidden = existsSync(dataDir) ? realpathSync(dataDir) : null;
   const isAround = (path: string) => hidden?.startsWith(`${path}/`) === true;
   const readOnly = (path: string) => ['--ro-bind', path, path];
+  const readOnlyIfThere = (path: string) => ['--ro-bind-try', path, path];
   return [
     'bwrap',
-    ...['--unshare-all', '--share-net', '--die-with-parent', '--new-session'],
-    ...SYSTEM.flatMap((path) => ['--ro-bind-try', path, path]),
-    ...['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp'],
+    ...UNPRIVILEGED.filter((option) => network || option !== '--share-net'),
+    ...(hasNoNamespaces ? [NO_NAMESPACES] : []),
+    ...[...SYSTEM, ...ETC].flatMap(readOnlyIfThere),
+    ...['--proc', '/proc', ...KERNEL.flatMap(readOnlyIfThere), '--dev', '/dev', '--tmpfs', '/tmp'],
     ...shown.filter(isAround).flatMap(readOnly),
     ...(hidden === null ? [] : ['--tmpfs', hidden]),
     ...shown.filter((path) => !isAround(path)).flatMap(readOnly),

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { messageOf } from '../base/errors.ts';
 import { didYouMean } from '../base/text.ts';
-import { text } from '../config/fields.ts';
+import { duration, flag, size, text } from '../config/fields.ts';
 import type { LineOf } from '../config/issues.ts';
 import { parseConfig } from '../config/parse.ts';
 import { RESERVED } from '../secrets/secret-names.ts';
@@ -16,9 +16,30 @@ export interface Metadata {
   readonly secrets: readonly string[];
   /** Environment variables of its workers. */
   readonly env: Readonly<Record<string, string>>;
+  /** Bounds that its author wants. They can only be closer than those of the configuration. */
+  readonly limits: FolderLimits;
 }
 
-export const NO_METADATA: Metadata = { description: '', version: '', author: '', secrets: [], env: {} };
+/** Null: as the configuration says. */
+export interface FolderLimits {
+  /** Milliseconds. */
+  readonly timeout: number | null;
+  /** Bytes. */
+  readonly memory: number | null;
+  /** False: its workers cannot reach the network. They are not started if that cannot be ensured. */
+  readonly network: boolean;
+}
+
+const NO_LIMITS: FolderLimits = { timeout: null, memory: null, network: true };
+
+export const NO_METADATA: Metadata = {
+  description: '',
+  version: '',
+  author: '',
+  secrets: [],
+  env: {},
+  limits: NO_LIMITS,
+};
 
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
@@ -40,7 +61,20 @@ const parts = {
   env: z.record(name, scalar, {
     error: (issue) => (issue.code === 'invalid_type' ? 'needs a map of texts' : undefined),
   }),
+  limits: z
+    .strictObject(
+      { timeout: duration(1).optional(), memory: size().optional(), network: flag().optional() },
+      { error: limitsError },
+    )
+    .transform((given) => ({ ...NO_LIMITS, ...given })),
 } as const satisfies Record<keyof Metadata, z.ZodType>;
+
+function limitsError(issue: { readonly code?: string; readonly keys?: readonly string[] }): string {
+  const known = 'timeout, memory, network';
+  return issue.code === 'unrecognized_keys'
+    ? `has an unknown key "${issue.keys?.[0]}"; known: ${known}`
+    : `needs a map with ${known}`;
+}
 
 const KEYS = Object.keys(parts) as (keyof Metadata)[];
 
@@ -77,7 +111,11 @@ export async function readMetadata(bytes: string): Promise<ReadMetadata> {
     if (given === null) continue;
     const { data, error } = parts[known].safeParse(given);
     if (error === undefined) good[known] = data;
-    else problems.push(`${place}: "${key}" ${firstReason(error.issues[0]!)}.`);
+    else {
+      const [issue] = error.issues;
+      const path = known === 'limits' ? [key, ...issue!.path].join('.') : key;
+      problems.push(`${place}: "${path}" ${firstReason(issue!)}.`);
+    }
   }
   return { metadata: { ...NO_METADATA, ...(good as Partial<Metadata>) }, problems };
 }

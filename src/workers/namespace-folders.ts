@@ -2,8 +2,10 @@
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
+import { writeEditorTypes } from './editor-types.ts';
 import { toolsFolder } from './namespaces.ts';
 import { type Language, METADATA_FILE, nameProblem } from './tool-files.ts';
+import { removeEnvironments } from './unused-environments.ts';
 
 const PYTHON = `from fastmcp.tools import tool
 
@@ -18,18 +20,16 @@ def say_hello(name: str = "World") -> str:
     return f"Hello, {name}!"
 `;
 
-const TYPESCRIPT = `export const say_hello = {
+const TYPESCRIPT = `import { defineTool } from 'toolgate';
+import { z } from 'zod';
+
+export const say_hello = defineTool({
   title: 'Say hello',
   description: 'Greet someone by name.',
-  inputSchema: {
-    type: 'object',
-    properties: { name: { type: 'string', description: 'Whom to greet.', default: 'World' } },
-  },
+  inputSchema: z.object({ name: z.string().default('World').describe('Whom to greet.') }),
   annotations: { readOnlyHint: true },
-  execute({ name = 'World' }: { name?: string }) {
-    return \`Hello, \${name}!\`;
-  },
-};
+  execute: ({ name }) => \`Hello, \${name}!\`,
+});
 `;
 
 /** The first tool file of a new namespace. */
@@ -37,9 +37,6 @@ const FIRST: Readonly<Record<Language, { readonly file: string; readonly text: s
   python: { file: 'hello.py', text: PYTHON },
   typescript: { file: 'hello.ts', text: TYPESCRIPT },
 };
-
-/** The endings of a namespace's folders below `venvs/`. */
-const ENVIRONMENTS = ['', '.node'];
 
 /** Throws if the name is not valid for a namespace. It becomes part of paths. */
 export function requireName(name: string): void {
@@ -70,6 +67,7 @@ export async function createNamespace(
     await writeFile(join(draft, METADATA_FILE), `description: ${JSON.stringify(description)}\nversion: "0.1.0"\n`);
     // `rename` would replace an empty folder.
     if (await exists(folder)) throw taken(name, folder);
+    if (language === 'typescript') await writeEditorTypes(dataDir);
     await rename(draft, folder);
   } catch (error) {
     throw explain(error, `${folder} cannot be created`);
@@ -93,8 +91,7 @@ export async function deleteNamespace(dataDir: string, name: string): Promise<bo
   try {
     await rename(folder, aside);
     await rm(aside, { recursive: true, force: true });
-    for (const ending of ENVIRONMENTS)
-      await rm(join(dataDir, 'venvs', `${name}${ending}`), { recursive: true, force: true });
+    await removeEnvironments(dataDir, name);
     return true;
   } catch (error) {
     throw explain(error, `${folder} cannot be deleted`);

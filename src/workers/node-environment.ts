@@ -36,7 +36,7 @@ export async function prepareNode(request: EnvironmentRequest, options: NodeOpti
     isGood: isFolder,
     build: (folder) => installPackages(folder, manifest, request, installTimeout),
   });
-  const build = await buildTools(request.folder, path);
+  const build = await buildTools(request.folder, path, request.lastGood);
   await removeOlder(root, key);
   return {
     key: `${key}-${build.key}-${memoryMb}`,
@@ -50,6 +50,7 @@ export async function prepareNode(request: EnvironmentRequest, options: NodeOpti
     ],
     env: {},
     reads: [await realpath(process.execPath), ownFile('dist/worker'), await realpath(path)],
+    versions: async () => build.versions,
   };
 }
 

@@ -1,6 +1,6 @@
 /**
- * The virtual environment of a folder's Python tools, built from its requirements.txt. Folders without one share an
- * environment. FastMCP is always installed.
+ * The virtual environment of a folder's Python tools, built from its requirements.txt. Folders without one share a base
+ * with FastMCP. With pip, the others are built on top of it; uv links packages from its cache, which costs little.
  */
 import { stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
@@ -8,8 +8,9 @@ import { sha256 } from '../base/hash.ts';
 import { ownFile } from '../base/own-files.ts';
 import { buildOnce, forgetFailures, removeOlder } from './build-cache.ts';
 import type { EnvironmentRequest, WorkerEnvironment } from './environment.ts';
-import { FASTMCP, install } from './python-install.ts';
+import { baseOf, FASTMCP, type Installation, install } from './python-install.ts';
 import { findPython, type Interpreter } from './python-interpreter.ts';
+import { readVersions, writeVersions } from './python-versions.ts';
 import { type Requirements, readRequirements } from './requirements.ts';
 
 /** Part of the key. Increase it when environments are built differently. */
@@ -35,23 +36,39 @@ export async function preparePython(
   const { env } = request;
   const { installTimeout: timeout = INSTALL_TIMEOUT } = options;
   const python = await findPython(env, request.signal);
+  const job = { request, timeout, python };
   for (let left = TRIES; ; left -= 1) {
     const requirements = await readRequirements(request.folder);
-    const key = keyOf(requirements, python, env);
-    const root = join(request.dataDir, 'venvs', requirements === null ? SHARED : request.namespace);
-    const folder = await buildOnce({
-      root,
-      key,
-      signal: request.signal,
-      progress: (message) => request.progress(message),
-      build: (folder) => install({ request, timeout, python, requirements, folder }),
-      isGood: hasPython,
-    });
-    const isCurrent = keyOf(await readRequirements(request.folder), python, env) === key;
+    const built = await buildEnvironment(job, requirements);
+    const isCurrent = keyOf(await readRequirements(request.folder), python, env) === built.key;
     if (!isCurrent && left > 1) continue;
-    await removeOlder(root, key);
-    return environmentOf(folder, key, python, env);
+    return withVersions(await environmentOf(built, python, env), request);
   }
+}
+
+interface BuiltEnvironment {
+  readonly folder: string;
+  readonly key: string;
+}
+
+async function buildEnvironment(
+  job: Pick<Installation, 'request' | 'timeout' | 'python'>,
+  requirements: Requirements | null,
+): Promise<BuiltEnvironment> {
+  const { request, python } = job;
+  const key = keyOf(requirements, python, request.env);
+  const root = join(request.dataDir, 'venvs', requirements === null ? SHARED : request.namespace);
+  const base = async () => (await buildEnvironment(job, null)).folder;
+  const folder = await buildOnce({
+    root,
+    key,
+    signal: request.signal,
+    progress: (message) => request.progress(message),
+    build: (folder) => install({ ...job, requirements, folder, base: requirements === null ? null : base }),
+    isGood,
+  });
+  await removeOlder(root, key);
+  return { folder, key };
 }
 
 /** A failed installation is not tried again for a while. This forgets the failure, so that it is. */
@@ -72,20 +89,46 @@ function keyOf(requirements: Requirements | null, python: Interpreter, env: Envi
   return sha256(JSON.stringify(inputs)).slice(0, 16);
 }
 
-/** The environment's Python is a link to one that may have been removed. */
-async function hasPython(folder: string): Promise<boolean> {
-  return stat(join(folder, 'bin', 'python')).then(
+/** Its Python is a link to one that may have been removed. So may the base be that it was built on. */
+async function isGood(folder: string): Promise<boolean> {
+  const base = await baseOf(folder);
+  const found = await Promise.all([folder, base ?? folder].map((path) => exists(join(path, 'bin', 'python'))));
+  return found.every(Boolean);
+}
+
+function exists(path: string): Promise<boolean> {
+  return stat(path).then(
     () => true,
     () => false,
   );
 }
 
-function environmentOf(
-  folder: string,
-  key: string,
+async function withVersions(
+  environment: Omit<WorkerEnvironment, 'versions'>,
+  { folder, dataDir, namespace, lastGood = new Map() }: EnvironmentRequest,
+): Promise<WorkerEnvironment> {
+  const current = await readVersions(folder);
+  const copies = await writeVersions(join(dataDir, 'workers', namespace, 'last-good'), lastGood, current);
+  return {
+    ...environment,
+    ...(copies !== null && {
+      command: [...environment.command, '--last-good', copies],
+      reads: [...environment.reads, copies],
+    }),
+    async versions() {
+      // The worker reads the files itself, and they may have changed before it did.
+      const now = await readVersions(folder);
+      return new Map([...now].filter(([file, { hash }]) => current.get(file)?.hash === hash));
+    },
+  };
+}
+
+async function environmentOf(
+  { folder, key }: BuiltEnvironment,
   python: Interpreter,
   env: EnvironmentRequest['env'],
-): WorkerEnvironment {
+): Promise<Omit<WorkerEnvironment, 'versions'>> {
+  const base = await baseOf(folder);
   const host = ownFile('python');
   const bin = join(folder, 'bin');
   return {
@@ -94,6 +137,6 @@ function environmentOf(
     // a stale one could be used. -X utf8: text is UTF-8 in every locale.
     command: [join(bin, 'python'), '-I', '-B', '-u', '-X', 'utf8', join(host, 'start.py')],
     env: { VIRTUAL_ENV: folder, PATH: [bin, env.PATH].filter(Boolean).join(delimiter) },
-    reads: [folder, host, ...python.prefixes],
+    reads: [folder, ...(base === null ? [] : [base]), host, ...python.prefixes],
   };
 }

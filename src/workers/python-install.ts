@@ -1,5 +1,5 @@
 /** Creates a virtual environment: with uv if it is installed, otherwise with venv and pip. */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { counted } from '../base/text.ts';
@@ -11,6 +11,17 @@ import { type ProgramResult, runProgram } from './run-program.ts';
 /** The versions that the host program works with. */
 export const FASTMCP = 'fastmcp>=3.4,<5';
 
+/** The file in an environment that names the one that it was built on. */
+const BASE = 'base.txt';
+
+/** The folder of the environment that this one was built on; null if it stands alone. */
+export async function baseOf(folder: string): Promise<string | null> {
+  return readFile(join(folder, BASE), 'utf8').then(
+    (text) => text.trim(),
+    () => null,
+  );
+}
+
 export interface Installation {
   readonly request: EnvironmentRequest;
   /** For each step, in milliseconds. */
@@ -18,8 +29,13 @@ export interface Installation {
   readonly python: Interpreter;
   /** Null to install only FastMCP. */
   readonly requirements: Requirements | null;
+  /** The folder of the environment that this one may be built on; null for the base itself. */
+  readonly base: (() => Promise<string>) | null;
   readonly folder: string;
 }
+
+/** Milliseconds between two reports of an installer that is still busy. */
+const PROGRESS_PAUSE = 3_000;
 
 /** The variables that installers get. Settings that would install packages elsewhere are not among them. */
 const INHERITED = [
@@ -33,6 +49,7 @@ const INHERITED = [
 export async function install(job: Installation): Promise<Record<string, unknown>> {
   const { folder, python, requirements, request } = job;
   const uv = await findUv(job);
+  const base = uv === null && job.base !== null ? await job.base() : null;
   await mkdir(folder, { recursive: true });
   const constraints = join(folder, 'constraints.txt');
   await writeFile(constraints, `${FASTMCP}\n`);
@@ -44,23 +61,61 @@ export async function install(job: Installation): Promise<Record<string, unknown
       : await step(job, uv, ['venv', '--quiet', '--allow-existing', '--python', python.executable, folder]);
   if (made.code !== 0) throw failure(job, 'The virtual environment could not be created', made);
 
-  const count = requirements?.count ?? 0;
-  const packages = count === 0 ? '' : `${counted(count, 'package')} and `;
-  request.progress(`installing ${packages}FastMCP`);
   const inside = join(folder, 'bin', 'python');
+  if (base !== null) await layOver(job, base, inside);
+  const count = requirements?.count ?? 0;
+  const packages = count === 0 ? '' : counted(count, 'package');
+  const fastmcp = base === null ? 'FastMCP' : '';
+  request.progress(`installing ${[packages, fastmcp].filter(Boolean).join(' and ')}`);
   // As a constraint, so that a folder that pins another version fails here with a clear message.
   const wanted = [...(requirements === null ? [] : ['-r', 'requirements.txt']), 'fastmcp', '-c', constraints];
   const installed =
     uv === null
-      ? await step(job, inside, ['-I', '-m', 'pip', 'install', '--progress-bar', 'off', ...wanted])
+      ? await step(job, inside, ['-I', '-m', 'pip', 'install', '--progress-bar', 'off', ...wanted], progressOf(job))
       : // Compiles now, because a worker cannot write there.
-        await step(job, uv, ['pip', 'install', '--python', inside, '--compile-bytecode', ...wanted]);
+        await step(job, uv, ['pip', 'install', '--python', inside, '--compile-bytecode', ...wanted], progressOf(job));
   if (installed.code !== 0) throw failure(job, 'The packages could not be installed', installed);
 
   const check = 'import fastmcp; from fastmcp.tools import tool; assert callable(tool); print(fastmcp.__version__)';
   const checked = await step(job, inside, ['-I', '-c', check]);
   if (checked.code !== 0) throw failure(job, 'FastMCP does not run with these packages', checked);
   return { python: python.version, fastmcp: checked.stdout.trim(), installer: uv === null ? 'pip' : 'uv' };
+}
+
+/**
+ * Makes the packages of the base visible in the environment, after its own. pip then installs only what is missing, or
+ * another version of it. uv would not look there.
+ */
+async function layOver(job: Installation, base: string, inside: string): Promise<void> {
+  const where = 'import sysconfig; print(sysconfig.get_path("purelib"))';
+  const [own, below] = await Promise.all(
+    [inside, join(base, 'bin', 'python')].map((python) => step(job, python, ['-I', '-c', where])),
+  );
+  for (const found of [own!, below!])
+    if (found.code !== 0) throw failure(job, 'The virtual environment does not run', found);
+  const line = `import site; site.addsitedir(${JSON.stringify(below!.stdout.trim())})\n`;
+  await writeFile(join(own!.stdout.trim(), 'toolgate-base.pth'), line);
+  await writeFile(join(job.folder, BASE), `${base}\n`);
+}
+
+/** Reports how far an installer is, from what it prints. Not more often than every few seconds. */
+function progressOf({ request }: Installation): (text: string) => void {
+  let collected = 0;
+  let last = Date.now();
+  let isDownloaded = false;
+  return (text) => {
+    if (isDownloaded) return;
+    collected += text.match(/^Collecting /gm)?.length ?? 0;
+    const known = /^Installing collected packages: (.*)$/m.exec(text)?.[1]?.split(',').length;
+    const resolved = /^Resolved (\d+) packages?/m.exec(text)?.[1];
+    isDownloaded = known !== undefined;
+    if (known !== undefined) request.progress(`installing ${counted(known, 'package')}, all of them downloaded`);
+    else if (resolved !== undefined) request.progress(`installing ${counted(Number(resolved), 'package')}`);
+    else if (collected > 0 && Date.now() - last > PROGRESS_PAUSE)
+      request.progress(`installing packages: ${collected} found so far`);
+    else return;
+    last = Date.now();
+  };
 }
 
 async function findUv(job: Installation): Promise<string | null> {
@@ -72,7 +127,12 @@ async function findUv(job: Installation): Promise<string | null> {
   throw new EnvironmentError(`TOOLGATE_UV is "${configured}", which does not run. Correct it, or set it to "off".`);
 }
 
-function step({ request, timeout }: Installation, command: string, args: readonly string[]): Promise<ProgramResult> {
+function step(
+  { request, timeout }: Installation,
+  command: string,
+  args: readonly string[],
+  printed: (text: string) => void = () => {},
+): Promise<ProgramResult> {
   // Paths in requirements.txt are relative to the folder of tools.
   return runProgram({
     command,
@@ -81,6 +141,7 @@ function step({ request, timeout }: Installation, command: string, args: readonl
     env: installerEnv(request.env),
     timeout,
     signal: request.signal,
+    printed,
   });
 }
 

@@ -1,6 +1,8 @@
 /** Runs a program, such as an installer, to its end. In its own process group, so that it leaves no process behind. */
-import { spawn } from 'node:child_process';
+import type { ChildProcessByStdio, SpawnOptions } from 'node:child_process';
+import type { Readable } from 'node:stream';
 import { messageOf } from '../base/errors.ts';
+import { startProcess } from '../base/start-process.ts';
 
 export interface ProgramStart {
   readonly command: string;
@@ -9,6 +11,8 @@ export interface ProgramStart {
   readonly env: Readonly<Record<string, string>>;
   readonly timeout: number;
   readonly signal: AbortSignal | null;
+  /** Gets what it prints, in pieces that need not be lines. */
+  printed?(text: string): void;
 }
 
 export interface ProgramResult {
@@ -23,7 +27,15 @@ export interface ProgramResult {
 
 const KEPT = 64 * 1024;
 
-export function runProgram({ command, args, cwd, env, timeout, signal }: ProgramStart): Promise<ProgramResult> {
+export function runProgram({
+  command,
+  args,
+  cwd,
+  env,
+  timeout,
+  signal,
+  printed,
+}: ProgramStart): Promise<ProgramResult> {
   return new Promise((resolve) => {
     const output = { stdout: '', log: '' };
     let problem: string | null = signal?.aborted ? 'stopped' : null;
@@ -31,7 +43,14 @@ export function runProgram({ command, args, cwd, env, timeout, signal }: Program
       resolve({ code: null, ...output, problem });
       return;
     }
-    const child = spawn(command, [...args], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+    let child: ChildProcessByStdio<null, Readable, Readable>;
+    try {
+      const options: SpawnOptions = { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true };
+      child = startProcess(command, args, options) as typeof child;
+    } catch (error) {
+      resolve({ code: null, ...output, problem: messageOf(error) });
+      return;
+    }
     const kill = () => killGroup(child.pid);
     const stop = (why: string) => {
       problem ??= why;
@@ -45,9 +64,11 @@ export function runProgram({ command, args, cwd, env, timeout, signal }: Program
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output.stdout = (output.stdout + text).slice(-KEPT);
       output.log = (output.log + text).slice(-KEPT);
+      printed?.(text);
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       output.log = (output.log + text).slice(-KEPT);
+      printed?.(text);
     });
     child.once('error', (error) => {
       problem ??= messageOf(error);

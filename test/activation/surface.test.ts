@@ -8,6 +8,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { root } from '../support/docs-page.ts';
 import {
+  activate,
   activated,
   call,
   callText,
@@ -18,10 +19,11 @@ import {
   resourceUris,
   toolNames,
 } from '../support/doors.ts';
-import { startStdio } from '../support/gateway.ts';
+import { startHttp, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
+import { isWide } from '../support/wide.ts';
 
 const LIMIT = 2_000;
 
@@ -61,7 +63,10 @@ function madeUpCatalogs(): ServedCatalog[] {
 }
 
 const folder = process.env.CATALOGS ?? '';
-const catalogs = existsSync(folder) && folder !== '' ? realCatalogs(folder) : madeUpCatalogs();
+const isReal = folder !== '' && existsSync(folder);
+const catalogs = isReal ? realCatalogs(folder) : madeUpCatalogs();
+/** How many tools a client of each kind finds, activates and calls. */
+const PICKED = isReal || isWide ? 30 : 10;
 const toolCount = catalogs.reduce((sum, { tools }) => sum + tools.length, 0);
 
 /** Each server answers a call with its own name and the name of the tool. */
@@ -83,11 +88,36 @@ const describedBy = async ({ client }: Pick<Guest, 'client'>) =>
   (await client.listTools()).tools.find(({ name }) => name === 'toolman_activate')!.description!;
 const instructionsOf = ({ client }: Pick<Guest, 'client'>) =>
   (client as unknown as { getInstructions(): string }).getInstructions();
-const show = (guest: Guest, patterns: string[], page = 1) =>
-  callText(guest.client, 'toolman_activate', {
+const show = ({ client }: Pick<Guest, 'client'>, patterns: string[], page = 1) =>
+  callText(client, 'toolman_activate', {
     ...{ tools_on: [], tools_off: [], resources_on: [], resources_off: [] },
     ...{ show: patterns, page },
   });
+
+/** The tools that a test can call: SDK v1 insists on the output that a schema promises, and the fixture does not know it. */
+const callable = catalogs.flatMap(({ name, tools }) =>
+  tools.filter((tool) => tool.outputSchema === undefined).map((tool) => ({ from: name, tool: tool.name })),
+);
+const pick = (count: number) => fc.sample(fc.constantFrom(...callable), count);
+
+/** Reads the pages of the catalog that a pattern shows, until one of them names the tool. */
+async function find(guest: Pick<Guest, 'client'>, from: string, exposed: string): Promise<void> {
+  let found = '';
+  for (let page = 1; !found.split('\n').some((line) => line.replace(/^\*/, '').split(' ')[0] === exposed); page++)
+    found = await show(guest, [`${from}_*`], page);
+}
+
+/** Arguments as a schema wants them at its first level. */
+function fitting({ required = [], properties = {} }: Schema): Record<string, unknown> {
+  const values: Record<string, unknown> = { object: {}, array: [], boolean: true, integer: 1, number: 1, null: null };
+  const sample = (key: string) => values[[properties[key]?.type].flat()[0] ?? ''] ?? 'x';
+  return Object.fromEntries(required.map((key) => [key, sample(key)]));
+}
+
+interface Schema {
+  readonly required?: readonly string[];
+  readonly properties?: Record<string, { readonly type?: string | string[] }>;
+}
 
 describe.each(doors)(`${catalogs.length} servers with ${toolCount} tools over %s`, (door) => {
   it('fit into 2,000 characters, and every tool can be found, activated and called', async () => {
@@ -104,16 +134,10 @@ describe.each(doors)(`${catalogs.length} servers with ${toolCount} tools over %s
     expect(instructionsOf(guest).length).toBeLessThanOrEqual(LIMIT);
     expect(instructionsOf(guest).startsWith('Toolgate offers the tools of several servers.')).toBe(true);
 
-    // SDK v1 insists on the output that a schema promises, and the fixture does not know it.
-    const all = catalogs.flatMap(({ name, tools }) =>
-      tools.filter((tool) => tool.outputSchema === undefined).map((tool) => ({ from: name, tool: tool.name })),
-    );
-    const picked = fc.sample(fc.constantFrom(...all), 30);
+    const picked = pick(2 * PICKED);
     for (const [index, { from, tool }] of picked.entries()) {
       const exposed = `${from}_${tool}`;
-      let found = '';
-      for (let page = 1; !found.split('\n').some((line) => line.replace(/^\*/, '').split(' ')[0] === exposed); page++)
-        found = await show(guest, [`${from}_*`], page);
+      await find(guest, from, exposed);
       const listed = await toolNames(client);
       const before = changes('tools');
       await activated(client, { tools_on: [exposed] });
@@ -132,10 +156,28 @@ describe.each(doors)(`${catalogs.length} servers with ${toolCount} tools over %s
     const { contents } = await client.readResource({ uri: 'toolgate://catalog' });
     const [{ text, mimeType }] = contents as [{ text: string; mimeType: string }];
     expect(mimeType).toBe('text/markdown');
-    for (const one of all) expect(text).toContain(`${one.from}_${one.tool}`);
+    for (const one of callable) expect(text).toContain(`${one.from}_${one.tool}`);
     for (const { instructions } of catalogs) expect(text).toContain(instructions.trim().slice(0, 8_000));
   }, 60_000);
 });
+
+it(`a client that never lists again reaches each of ${toolCount} tools with toolman_call`, async () => {
+  const gateway = await startHttp(servedCatalogs());
+  const guest = await gateway.connect({ name: 'codex-mcp-client' });
+  const { client } = guest;
+  expect(await toolNames(client)).toEqual(['toolman_call']);
+  for (const { from, tool } of pick(PICKED)) {
+    const name = `${from}_${tool}`;
+    await find(guest, from, name);
+    const { content } = await activate(client, { tools_on: [name] });
+    // A tool that was picked twice is active already.
+    expect(content.map(({ text }) => text).join('\n')).toMatch(/with toolman_call: \{|already active/);
+    const definition = JSON.parse(await callText(client, 'toolman_call', { name, describe: true }));
+    const args = fitting(definition.inputSchema);
+    const answer = await callText(client, 'toolman_call', { name, arguments: args });
+    expect(JSON.parse(answer), answer).toMatchObject({ server: from, tool });
+  }
+}, 60_000);
 
 const LONG = 'A long description that says the same thing again and again. '.repeat(2);
 

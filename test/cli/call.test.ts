@@ -1,7 +1,9 @@
 /** `toolgate call`: one call from a shell, with its arguments converted to the types the tool declares. */
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
+import { startHttp } from '../support/gateway.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 
@@ -159,5 +161,85 @@ describe('the tool name in toolgate call', () => {
     const { code, stderr } = await runCli(['call'], { config });
     expect(code).toBe(2);
     expect(stderr).toContain('Which tool?');
+  });
+});
+
+describe('the servers of toolgate call', () => {
+  /** Servers that count their starts in a file. */
+  function counting() {
+    const folder = tempFolder();
+    const file = (name: string) => join(folder, name);
+    const one = (name: string) => server('crash', '--name', name, '--crash-times', file(name), '0');
+    const starts = (name: string) => (existsSync(file(name)) ? Number(readFileSync(file(name), 'utf8')) : 0);
+    return { config: serversToml({ one: one('one'), two: one('two') }), starts };
+  }
+
+  it('are only those that can have the tool, by its prefix', async () => {
+    const { config, starts } = counting();
+    const { code, stderr } = await runCli(['call', 'two_ok'], { config });
+    expect([code, stderr]).toEqual([0, '']);
+    expect([starts('one'), starts('two')]).toEqual([0, 1]);
+  });
+
+  it('are only the one that has the tool, by what servers offered before, also for other names of the tool', async () => {
+    const { config, starts } = counting();
+    const cwd = tempFolder();
+    expect((await runCli(['list'], { config, cwd })).code).toBe(0);
+    expect((await runCli(['call', 'two.ok'], { cwd })).code).toBe(0);
+    expect((await runCli(['call', 'one_ok'], { cwd })).code).toBe(0);
+    expect([starts('one'), starts('two')]).toEqual([2, 2]);
+  });
+
+  it('are all of them before a tool counts as unknown', async () => {
+    const { config } = counting();
+    const { code, stderr } = await runCli(['call', 'ona_ok'], { config });
+    expect(code).toBe(2);
+    expect(stderr).toContain('There is no tool "ona_ok". Did you mean "one_ok"');
+  });
+
+  it('are those of the gateway that runs, and none is started', async () => {
+    const { config, starts } = counting();
+    const env = { HOME: tempFolder() };
+    const { cwd } = await startHttp({ config, env });
+    const call = (...args: string[]) => runCli(['call', ...args], { cwd, env });
+    expect(await call('two_ok', '--json')).toMatchObject({ code: 0, stderr: '' });
+    expect([starts('one'), starts('two')]).toEqual([1, 1]);
+    expect((await call('two_okk')).stderr).toContain('There is no tool "two_okk". Did you mean');
+    expect(await call('two_crash', 'code=7')).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('Server "two" exited with code 7 before it answered'),
+    });
+    expect(starts('one')).toBe(1);
+  });
+
+  it('are started for the command if the gateway that runs has another operator key', async () => {
+    const { config, starts } = counting();
+    const { cwd } = await startHttp({ config });
+    const { code, stderr } = await runCli(['call', 'two_ok'], { cwd });
+    expect([code, starts('two')]).toEqual([0, 2]);
+    expect(stderr).toContain('The running gateway has another operator key.');
+    expect(stderr).toContain('The servers are started again for this command.');
+  });
+
+  it('belong to the policy of the agent that is named, in the gateway that runs, too', async () => {
+    const { config } = counting();
+    const env = { HOME: tempFolder() };
+    const policy = '\n[exposed_tools]\none = ["*"]\ntwo = ["*"]\n[agent_policies.ci]\nallowed_servers = ["one"]\n';
+    const { cwd } = await startHttp({ config: config + policy, env });
+    const call = (name: string) => runCli(['call', name, '--agent', 'ci'], { cwd, env });
+    expect((await call('one_ok')).code).toBe(0);
+    expect(await call('two_ok')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('There is no tool "two_ok".'),
+    });
+  });
+
+  it('answer byte for byte with --json, in the gateway that runs, too', async () => {
+    const env = { HOME: tempFolder() };
+    const { cwd } = await startHttp({ config, env });
+    const raw = '{"content":[ ],"structuredContent":{"n":9007199254740993,"f":1.0},"x":-0}';
+    const { stdout } = await runCli(['call', '--json', 'up_raw', JSON.stringify({ json: raw })], { cwd, env });
+    expect(stdout).toBe(`${raw}\n`);
   });
 });

@@ -1,4 +1,5 @@
 /** The start, `doctor` and the library say what a client sees at first, and how to change that. */
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { configFromValue } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
@@ -29,14 +30,14 @@ async function servedText(files: Record<string, string>, args: string[] = []): P
 describe('toolgate serve says after its servers', () => {
   it('how many tools a client sees until a toolset is equipped', async () => {
     const text = await servedText(MCP_JSON);
-    expect(text).toMatch(/^A client sees 8 of 11 tools until a toolset is equipped; about [\d,]+ tokens\. To show/m);
+    expect(text).toMatch(/^A client sees 9 of 12 tools until a toolset is equipped; about [\d,]+ tokens\. To show/m);
     expect(text).toContain(EQUIP_HOW);
     expect(text.indexOf('Serving:')).toBeLessThan(text.indexOf('A client sees'));
     const equipped = await servedText(MCP_JSON, ['--equip-toolset', 'git']);
     expect(equipped).toMatch(
-      /^A client sees 10 of 11 tools until another toolset is equipped; about [\d,]+ tokens\. /m,
+      /^A client sees 11 of 12 tools until another toolset is equipped; about [\d,]+ tokens\. /m,
     );
-    expect(await servedText(MCP_JSON, ['--equip-toolset', 'all'])).toMatch(/^A client sees all 11 tools; about/m);
+    expect(await servedText(MCP_JSON, ['--equip-toolset', 'all'])).toMatch(/^A client sees all 12 tools; about/m);
   });
 
   it('how many tools a client sees until one is activated', async () => {
@@ -48,6 +49,15 @@ describe('toolgate serve says after its servers', () => {
     const all = await servedText({ 'tools.toml': `controls = []\n${toml}` });
     expect(all).toMatch(/^A client sees all 3 tools; about [\d,]+ tokens\.$/m);
     expect(all).not.toContain('To show more');
+  });
+
+  it('the same once only, if it is stopped while a server is still starting', async () => {
+    const held = { slow: server('basic', '--start-when', join(tempFolder(), 'never')) };
+    const files = { 'tools.toml': `start_wait = "100ms"\n${toml}\n${serversToml(held)}` };
+    const child = startCli(['serve', '--port', '0'], { files });
+    await waitFor(() => / sees? .*\n/.test(child.stdout()), 15_000);
+    expect((await child.stop('SIGINT')).code).toBe(0);
+    expect(child.stdout().match(/A client sees/g)).toHaveLength(1);
   });
 
   it('the same for each agent, if policies differ', async () => {
@@ -67,18 +77,18 @@ describe('toolgate on stdio logs it', () => {
     await gateway.request('initialize', JSON.stringify(info));
     await waitFor(() => gateway.stderr().includes('tokens'));
     expect(gateway.stderr()).toMatch(
-      /"Claude Code sees 8 of 11 tools until a toolset is equipped; about [\d,]+ tokens\. To show more/,
+      /"Claude Code sees 9 of 12 tools until a toolset is equipped; about [\d,]+ tokens\. To show more/,
     );
   });
 
   it('unless only errors are logged', async () => {
     const quiet = await startStdio({ files: MCP_JSON, args: ['--log-level', 'error'] });
     const { tools } = await quiet.client.listTools();
-    expect(tools).toHaveLength(8);
+    expect(tools).toHaveLength(9);
     await quiet.stop();
     expect(quiet.stderr()).toBe('');
     const usual = await startStdio({ files: MCP_JSON });
-    await waitFor(() => usual.stderr().includes('A client sees 8 of 11 tools'));
+    await waitFor(() => usual.stderr().includes('A client sees 9 of 12 tools'));
   });
 });
 
@@ -86,7 +96,7 @@ it('toolgate doctor says it, which is no warning', async () => {
   const { code, findings } = await runDoctorIn(tempFolder(MCP_JSON));
   const said = findings.filter(({ about }) => about === 'clients');
   expect(said).toMatchObject([
-    { level: 'ok', message: expect.stringMatching(/^A client sees 8 of 11 tools until a /) },
+    { level: 'ok', message: expect.stringMatching(/^A client sees 9 of 12 tools until a /) },
   ]);
   expect(said[0]!.message).toContain(EQUIP_HOW);
   expect(code).toBe(0);
@@ -102,11 +112,11 @@ it('a program gets the figures from the gateway, by the same estimate as everywh
   atEnd(() => gateway.close());
   await gateway.tried();
   const before = gateway.firstList();
-  expect(before).toMatchObject({ shown: 8, own: 8, tools: 11, toolset: null, until: 'equip' });
-  expect(gateway.firstList('guest')).toMatchObject({ shown: 8, own: 8, tools: 10 });
+  expect(before).toMatchObject({ shown: 9, own: 9, tools: 12, toolset: null, until: 'equip' });
+  expect(gateway.firstList('guest')).toMatchObject({ shown: 9, own: 9, tools: 11 });
   await gateway.equip('git');
   const after = gateway.firstList();
-  expect(after).toMatchObject({ shown: 10, toolset: 'git' });
+  expect(after).toMatchObject({ shown: 11, toolset: 'git' });
   const defined = [...gateway.catalog.entries.tool.values()].filter(({ sourceKey }) => sourceKey === 'git');
   const tokens = defined.map(({ name, item }) => {
     const definition = JSON.stringify({ ...JSON.parse(item.bytes.toString()), name });

@@ -28,8 +28,7 @@ describe.each(published)('$title', (client) => {
     expect(result?.version, 'measure it again with npm run clients').toBe(versionOf(client));
   });
 
-  // Each command of the Inspector opens a new connection, and it calls only what it lists.
-  it.skipIf(client.title === 'MCP Inspector')('reaches the memory server over every transport', () => {
+  it('reaches the memory server over every transport', () => {
     const measured = [result?.http ?? [], result?.stdio ?? []].flat();
     expect(measured.map(({ through }) => through)).not.toContain(null);
     for (const { calledIn } of measured) expect(calledIn ?? 0).toBeLessThanOrEqual(3);

@@ -33,7 +33,7 @@ interface Answer {
   readonly error?: { readonly code?: unknown; readonly message?: string };
 }
 
-describe.each([...doors, 'sse'] as const)('the MCP Inspector over %s', (way) => {
+describe.each([...doors, 'sse'] as const)('the MCP Inspector over %s', { timeout: 120_000 }, (way) => {
   // The older transport, backed by the same sessions.
   const door = way === 'sse' ? 'http' : way;
   let target: string[];

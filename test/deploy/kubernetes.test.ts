@@ -67,7 +67,9 @@ async function plan(more = ''): Promise<string> {
     cwd: folder,
     env: { PATH, DATA_DIR: tempFolder() },
   });
-  expect([code, stderr]).toEqual([0, '']);
+  // The GitHub server has no tools for tests.
+  expect(stderr).toMatch(/^(warning: The rule "testing" matches and adds nothing: .*\n)?$/);
+  expect(code).toBe(0);
   return stdout;
 }
 

@@ -58,6 +58,14 @@ describe('the HTTP method, path and media types', () => {
     expect((await session.listen({ accept: 'application/json' })).response.status).toBe(406);
   });
 
+  it('a GET without an Accept header is answered with 406', async () => {
+    const { accept: _, ...headers } = session.headers as Record<string, string>;
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    const { host } = new URL(gateway.origin);
+    const text = `GET /mcp HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${lines.join('')}\r\n`;
+    expect((await exchange(gateway.origin, text)).status).toBe(406);
+  });
+
   it.each([
     ['application/json', 200],
     ['application/json; charset=utf-8', 200],

@@ -42,6 +42,22 @@ it('rescans the folders and restarts only what has changed', async () => {
   expect([await say('one_say'), await say('two_say'), await say('three_say')]).toEqual(['one', 'changed', 'three']);
 });
 
+it('names the files that did not load, and so does /namespaces', async () => {
+  const files = {
+    '.toolgate/tools/one/say.ts': tool('one'),
+    '.toolgate/tools/one/bad.ts': 'throw new Error("as told");',
+  };
+  const half = await startHttp({ config, env, cwd: tempFolder(files) });
+  const problem = 'bad.ts:1: as told';
+  expect(await (await reload(both, half)).json()).toMatchObject({
+    reloaded: true,
+    problems: [{ source: 'one', message: problem }],
+  });
+  const { authorization } = both;
+  const listed = await (await fetch(`${half.origin}/namespaces`, { headers: { authorization } })).json();
+  expect(listed).toContainEqual({ name: 'one', tool_count: 1, state: 'up', problems: [problem] });
+});
+
 it('requires both tokens and an allowed source address', async () => {
   expect((await reload({})).status).toBe(401);
   expect((await reload({ authorization: both.authorization })).status).toBe(403);

@@ -65,7 +65,7 @@ describe.each(ERAS)('with a client of SDK %s', (era) => {
       key: 'search',
       active: false,
       definition: { name: 'Search', description: 'Finds things', modules: [], decisionCriteria: 'to find' },
-      tools: [],
+      tools: ['search.find'],
     });
   });
 
@@ -161,7 +161,7 @@ describe.each(ERAS)('with a client of SDK %s', (era) => {
     expect(await failure('enable_toolset', {})).toMatchObject({ message: expect.stringContaining('"name" must be') });
     expect(await failure('enable_toolset', { name: 'closed' })).toMatchObject({
       code: 'E_VALIDATION',
-      message: 'The toolset "closed" is not allowed here.',
+      message: 'There is no toolset "closed".',
     });
     expect(await failure('disable_toolset', { name: 7 })).toMatchObject({ success: false });
     expect(await failure('describe_toolset', { name: 'nope' })).toMatchObject({

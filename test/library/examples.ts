@@ -4,7 +4,7 @@ import { Client } from '@modelcontextprotocol/client';
 import { McpServer } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import * as z from 'zod';
-import { type Config, type Gateway, GatewayError, type McpServerHandle, type Middleware, type ToolSetCatalog, configFromValue, connectInMemory, counter, createGateway, createHttpDoor, createIdentity, createMcpServer, createPermissionBasedMcpServer, defineEndpoint, definePermissionAwareEndpoint, defineTool, explainName, expressMiddleware, fastifyPlugin, fetchHandler, fromFolder, fromServer, honoMiddleware, loadConfig, logCalls, mountToolsets, openHttpDoor, openLocalDoor, openSecretStore, openStdioDoor, planTask, readAudit, taskFromValue } from '../../src/index.ts';
+import { type Config, type Gateway, GatewayError, type McpServerHandle, type Middleware, type ToolSetCatalog, configFromValue, connectInMemory, counter, createGateway, createHttpDoor, createIdentity, createMcpServer, createPermissionBasedMcpServer, defineEndpoint, definePermissionAwareEndpoint, definePrompt, defineResource, defineTool, explainName, expressMiddleware, fastifyPlugin, fetchHandler, fromFolder, fromServer, honoMiddleware, loadConfig, logCalls, mountToolsets, openHttpDoor, openLocalDoor, openSecretStore, openStdioDoor, planTask, readAudit, taskFromValue } from '../../src/index.ts';
 
 export async function EventsExample1(gateway: Gateway): Promise<void> {
   const stop = gateway.events.on('source', ({ source, state }) => console.error(source, state));
@@ -33,6 +33,10 @@ export async function McpServerHandleExample1(toolsets: McpServerHandle, server:
   await server.connect(transport);
 }
 
+export async function McpServerHandleExample2(toolsets: McpServerHandle, Bun: { serve(options: { fetch: (request: Request) => Promise<Response> }): void }): Promise<void> {
+  Bun.serve({ fetch: toolsets.fetch });
+}
+
 export async function MiddlewareExample1(gateway: Gateway): Promise<void> {
   const readOnly: Middleware = (call, next) => {
     if (call.upstreamName.startsWith('write_')) throw new GatewayError('forbidden', 'Nothing is written here.');
@@ -51,6 +55,29 @@ export async function ProgramCallsExample1(gateway: Gateway): Promise<void> {
 export async function ProgramCallsExample2(gateway: Gateway): Promise<void> {
   const { tools } = await gateway.view({ agent: 'writer' });
   void tools;
+}
+
+export async function ToolContextExample1(): Promise<void> {
+  const confirm = defineTool({
+    name: 'confirm',
+    description: 'Asks the user.',
+    inputSchema: z.object({ question: z.string() }),
+    async execute({ question }, { elicit }) {
+      const asked = await elicit(question, z.object({ sure: z.boolean() }));
+      return asked.action === 'accept' && asked.content.sure ? 'yes' : 'no';
+    },
+  });
+  void confirm;
+}
+
+export async function ToolContextExample2(): Promise<void> {
+  const summarize = defineTool({
+    name: 'summarize',
+    description: 'Summarizes a text.',
+    inputSchema: z.object({ page: z.string() }),
+    execute: async ({ page }, { sample }) => (await sample(`Summarize in one sentence: ${page}`)).text,
+  });
+  void summarize;
 }
 
 export async function configFromValueExample1(): Promise<void> {
@@ -132,6 +159,24 @@ export async function definePermissionAwareEndpointExample1(): Promise<void> {
     handler: ({ clientId, allowedToolsets }) => ({ clientId, allowedToolsets }),
   });
   void me;
+}
+
+export async function definePromptExample1(): Promise<void> {
+  const review = definePrompt({
+    description: 'Reviews a text.',
+    arguments: z.object({ text: z.string().describe('The text to review.') }),
+    render: ({ text }) => `Review this text. Name three things to improve.\n\n${text}`,
+  });
+  void review;
+}
+
+export async function defineResourceExample1(): Promise<void> {
+  const note = defineResource({
+    uriTemplate: 'notes://{day}',
+    description: 'The notes of a day.',
+    read: ({ day }) => `Nothing was noted on ${day}.`,
+  });
+  void note;
 }
 
 export async function defineToolExample1(): Promise<void> {

@@ -207,7 +207,9 @@ it('answers 503 once it is closed', async () => {
 
 it('tells permission-aware endpoints which toolsets their client has', async () => {
   const server = await createPermissionBasedMcpServer({
-    catalog: { ...catalog, broken: { name: 'B', description: 'D', modules: ['none'] } },
+    catalog: { ...catalog, broken: { name: 'B', description: 'D', modules: ['broken'] } },
+    moduleLoaders: { broken: () => Promise.reject(new Error('no connection')) },
+    logger: false,
     permissions: { source: 'config', staticMap: { me: ['core', 'broken'] } },
     http: {
       port: 0,

@@ -66,7 +66,6 @@ describe('the mode STATIC', () => {
     await expect(
       open({ catalog: failing, moduleLoaders: { m: () => Promise.reject(new Error('gone')) } }),
     ).rejects.toThrow('The toolset "a" could not be loaded: its loader "m" failed: gone.');
-    await expect(open({ catalog: failing })).rejects.toThrow('there is no loader "m"');
     const bare = { exposurePolicy: { namespaceToolsWithSetKey: false } };
     await expect(open({ catalog: { a: set('x'), b: set('x') }, ...bare })).rejects.toMatchObject({
       reason: 'E_TOOL_NAME_CONFLICT',
@@ -96,7 +95,11 @@ describe('the exposure policy', () => {
     await client.names();
     const enable = async (name: string) => JSON.parse(textOf(await client.call('enable_toolset', { name })));
     expect(await enable('a')).toMatchObject({ success: true, tools: ['x'] });
-    expect(await enable('d')).toMatchObject({ code: 'E_VALIDATION', message: 'The toolset "d" is not allowed here.' });
+    // A toolset that is not allowed answers like one that does not exist.
+    expect(await enable('d')).toMatchObject({
+      code: 'E_VALIDATION',
+      message: expect.stringContaining('no toolset "d"'),
+    });
     expect(await enable('e')).toMatchObject({ code: 'E_VALIDATION' });
     // All or nothing, and a failure does not affect the next toolset.
     expect(await enable('b')).toEqual({

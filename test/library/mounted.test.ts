@@ -396,6 +396,7 @@ describe('mountToolsets', () => {
   it('gives each client what its permissions allow', async () => {
     const permitted = await createPermissionBasedMcpServer({
       catalog,
+      moduleLoaders,
       permissions: { source: 'config', staticMap: { ann: ['math'] } },
       exposurePolicy: { namespaceToolsWithSetKey: false },
     });

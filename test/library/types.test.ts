@@ -13,6 +13,7 @@ import {
   type McpServerHandle,
   type McpToolDefinition,
   type ToolContext,
+  type ToolSetCatalog,
 } from '../../src/index.ts';
 
 it('infers the arguments of tools from their schemas', () => {
@@ -91,4 +92,74 @@ it('knows what createServer returns, and which options exclude each other', () =
     createPermissionBasedMcpServer({ catalog: {}, permissions: { source: 'headers' }, startup: {} });
   expectTypeOf(lacking).toBeFunction();
   expectTypeOf(both).toBeFunction();
+});
+
+it('refuses options and members that do not exist', () => {
+  const own = { name: 'Own', description: 'x' };
+  const permissions = { source: 'headers' } as const;
+  void [
+    // @ts-expect-error: it is called authenticate.
+    () => createPermissionBasedMcpServer({ catalog: { own }, permissions, authentcate: () => null }),
+    // @ts-expect-error: it is called moduleLoaders.
+    () => createMcpServer({ catalog: { own }, moduleLoader: {} }),
+    // @ts-expect-error: it is called exposurePolicy.
+    () => createMcpServer({ catalog: { own }, exposurPolicy: {} }),
+    // @ts-expect-error: it is called denylist.
+    () => createMcpServer({ catalog: { own }, exposurePolicy: { maxActiveToolsets: 1, denyList: ['own'] } }),
+    // @ts-expect-error: it is called port.
+    () => createMcpServer({ catalog: { own }, http: { host: '::', prot: 1 } }),
+    // @ts-expect-error: it is called toolsets.
+    () => createMcpServer({ catalog: { own }, startup: { mode: 'STATIC', toolset: ['own'] } }),
+    // @ts-expect-error: it is called tools.
+    () => createMcpServer({ catalog: { own: { name: 'Own', description: 'x', tols: [] } } }),
+    () =>
+      createMcpServer({
+        // @ts-expect-error: it is called timeoutMs.
+        catalog: { own: { ...own, tools: [{ name: 'a', description: 'x', timeoutMS: 1, handler: () => 1 }] } },
+      }),
+    () =>
+      createPermissionBasedMcpServer({
+        catalog: { own },
+        // @ts-expect-error: it is called defaultPermissions.
+        permissions: { source: 'config', defaultPermission: [] },
+      }),
+  ];
+});
+
+it('knows the names of toolsets and loaders', () => {
+  const own = { name: 'Own', description: 'x' };
+  const catalog = { own, other: own };
+  const names: readonly string[] = ['from', 'a', 'file'];
+  const any: ToolSetCatalog = catalog;
+  void [
+    () => createMcpServer({ catalog, startup: { toolsets: ['own'] }, exposurePolicy: { denylist: ['other'] } }),
+    () => createMcpServer({ catalog, startup: { toolsets: names }, exposurePolicy: { denylist: names } }),
+    () => createMcpServer({ catalog: any, startup: { toolsets: ['later'] } }),
+    // @ts-expect-error: there is no such toolset.
+    () => createMcpServer({ catalog, startup: { toolsets: ['owm'] } }),
+    // @ts-expect-error: there is no such toolset.
+    () => createMcpServer({ catalog, exposurePolicy: { denylist: ['othr'] } }),
+    () =>
+      createPermissionBasedMcpServer({
+        catalog,
+        permissions: { source: 'config', staticMap: { ann: ['own'] }, resolver: () => names },
+      }),
+    // @ts-expect-error: there is no such toolset.
+    () => createPermissionBasedMcpServer({ catalog, permissions: { source: 'config', staticMap: { ann: ['owm'] } } }),
+    () => createMcpServer({ catalog: { own: { ...own, modules: ['db'] } }, moduleLoaders: { db: () => [] } }),
+    () => createMcpServer({ catalog: { own: { ...own, modules: names } }, moduleLoaders: { db: () => [] } }),
+    // @ts-expect-error: there is no such loader.
+    () => createMcpServer({ catalog: { own: { ...own, modules: ['bd'] } }, moduleLoaders: { db: () => [] } }),
+    // @ts-expect-error: there are no loaders.
+    () => createMcpServer({ catalog: { own: { ...own, modules: ['db'] } } }),
+  ];
+});
+
+it('lets an endpoint answer with a status of its own', () => {
+  defineEndpoint({
+    method: 'GET',
+    path: '/',
+    responseSchema: z.object({ n: z.number() }),
+    handler: () => (Math.random() > 1 ? { n: 1 } : Response.json({ error: 'gone' }, { status: 404 })),
+  });
 });

@@ -104,9 +104,9 @@ describe('the size limit of results', () => {
     expect(all).toBe(text);
   });
 
-  it('reserves cut results for their principal; others get the same error as for an unknown one', async () => {
+  it('reserves cut results for their client, not for all of its agent; others get the same error as for an unknown one', async () => {
     const { gateway } = await open({ s: basic({ max_result: 100 }) });
-    const [mine, yours] = ['me', 'you'].map((agent) => doorOf(gateway, agent));
+    const [mine, yours, again] = ['me', 'you', 'me'].map((agent) => doorOf(gateway, agent));
     const result = await mine!.callTool('s_raw', { json: textResult('z'.repeat(500)) });
     const { uri } = (JSON.parse(result.toString()) as { content: Block[] }).content.at(-1)!;
     const read = (door: typeof mine, uri: string) => readBy(gateway, door!.caller, uri);
@@ -115,6 +115,7 @@ describe('the size limit of results', () => {
     const unknown = await read(yours, 'toolgate://results/nothing');
     expect(theirs.replace(uri!, 'X')).toBe(unknown.replace('toolgate://results/nothing', 'X'));
     expect(theirs).toContain('There is no resource');
+    expect(await read(again, uri!)).toContain('There is no resource');
     // The owner of the result is told that the offset is invalid.
     expect(await read(mine, `${uri!.split('?')[0]}?from=99999`)).toContain('is not a position in this result');
   });

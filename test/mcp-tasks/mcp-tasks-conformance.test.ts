@@ -4,9 +4,9 @@ import { explain, named, runScenario } from '../support/conformance-suite.ts';
 import { startHttp } from '../support/gateway.ts';
 import { at, command, configOf, startTasks } from '../support/mcp-tasks.ts';
 import { server } from '../support/server.ts';
-import { isWide, some } from '../support/wide.ts';
+import { isWide, onePart, some } from '../support/wide.ts';
 
-const SCENARIOS = [
+const SCENARIOS = onePart(3, [
   'tasks-capability-negotiation',
   'tasks-dispatch-and-envelope',
   'tasks-lifecycle',
@@ -16,7 +16,7 @@ const SCENARIOS = [
   'tasks-request-state-removal',
   'tasks-required-task-error',
   'tasks-wire-fields',
-];
+]);
 
 /** Without `tasks-status-notifications`, which the suite always skips. */
 async function expectAll(url: string): Promise<void> {

@@ -157,9 +157,9 @@ describe.each(REMOTE)('hidden items at the door %s', (door) => {
     const made = await call(insider, 'build-toolset', { name: `both-${door.replace(' ', '-')}`, tools });
     expect(textOf(made)).toContain('success');
     for (const [name, args] of [
-      ['list-saved-toolsets', {}],
-      ['equip-toolset', { name: `both-${door.replace(' ', '-')}` }],
-      ['get-active-toolset', {}],
+      ['list-saved-toolsets', { detail: 'full' }],
+      ['equip-toolset', { name: `both-${door.replace(' ', '-')}`, detail: 'full' }],
+      ['get-active-toolset', { detail: 'full' }],
       ['discover-all-tools', {}],
       ['list-available-tools', {}],
       ['unequip-toolset', {}],
@@ -169,7 +169,7 @@ describe.each(REMOTE)('hidden items at the door %s', (door) => {
       expect(text).not.toContain('vault');
       if (name !== 'unequip-toolset') expect(text).toContain('open.read');
     }
-    expect(textOf(await call(insider, 'list-saved-toolsets'))).toContain('vault.canary_unlock');
+    expect(textOf(await call(insider, 'list-saved-toolsets', { detail: 'full' }))).toContain('vault.canary_unlock');
   });
 
   it('are not suggested in errors', async () => {

@@ -4,6 +4,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { waitFor } from '../support/processes.ts';
 import { runs } from '../support/wide.ts';
 import { manner, objectOf } from './arbitrary.ts';
 import { modernCode, splitOutcome } from './eras.ts';
@@ -106,11 +107,16 @@ describe.each(titled(paths.filter(({ upstream }) => upstream === 'modern')))('%s
 
 // Over HTTP, because a client on a pipe could not match an invalid answer to its request.
 describe.each(titled(paths.filter(({ door }) => door === 'http')))('%s', (_, path) => {
-  it('survives an error that is not valid JSON, which the scanner accepts in long strings', async () => {
+  it('survives an error that is not valid JSON', async () => {
     const long = `"\\n${'x'.repeat(600)}\u0001"`;
     await receive(path, 'tools/call', `{"code":-32002,"message":"m",${long}:1}`);
     await receive(path, 'tools/call', `{${long}:[${long}],"code":-32002,"message":${long}}`);
     const sent = '{"code":7,"message":"still here"}';
-    expect(await receive(path, 'tools/call', sent)).toEqual(['"error":', sent]);
+    // After several such answers in a row the server is not called for a second.
+    const received = () => receive(path, 'tools/call', sent);
+    expect(await waitFor(async () => [await received()].find(([kind]) => kind === '"error":'))).toEqual([
+      '"error":',
+      sent,
+    ]);
   });
 });

@@ -13,7 +13,7 @@ import { tempFolder } from '../support/temp.ts';
 function held(file: string, settings: Record<string, unknown> = {}) {
   return {
     namespace: 'slow',
-    command: server('basic', '--raw-tools', `${file}.tools`, '--start-when', file),
+    command: server('basic', '--tools', 'echo,old,new', '--raw-tools', `${file}.tools`, '--start-when', file),
     ...settings,
   };
 }
@@ -52,19 +52,38 @@ it('lists a known server at once, lets calls wait for it, and tells what has cha
   expect(await callText(client, 'quick_echo', { a: 1 })).toBe('{"a":1}');
   const kept = callText(client, 'slow_echo', { b: 2 });
   const gone = callError(client, 'slow_old');
-  const added = await callError(client, 'slow_new');
-  expect(added.message).toMatch(
-    /^There is no tool "slow_new" yet: slow is still starting \(\d+ s\); try again in a moment\.$/,
-  );
+  const added = callText(client, 'slow_new', { c: 3 });
   await arrived(`${file}.waiting`, '\n', 1);
   writeFileSync(file, '');
   expect(await kept).toBe('{"b":2}');
+  expect(JSON.parse(await added)).toMatchObject({ tool: 'new', arguments: { c: 3 } });
   expect(await gone).toMatchObject({
     code: 'item_unknown',
     message: expect.stringContaining('Server "slow" no longer has the tool "old"'),
   });
   await waitFor(() => gateway.changes('tools') === 1);
   expect(await toolNames(client)).toEqual(['slow_echo', 'slow_new', 'quick_echo']);
+});
+
+it('lets a call of a new name wait for a server without a namespace, which may have it', async () => {
+  const file = join(tempFolder(), 'go');
+  offer(file, ['old']);
+  const bare = held(file, { namespace: '' });
+  const cwd = await knownFrom(toml([bare, quick], { controls: ['activate'], call_through: 'always' }), file, 2);
+  offer(file, ['new']);
+
+  const { client } = await startStdio({ cwd });
+  expect(await toolNames(client)).toContain('old');
+  const added = callText(client, 'new', { a: 1 });
+  const through = callText(client, 'toolman_call', { name: 'new', arguments: { b: 2 } });
+  const wrong = callError(client, 'never');
+  const given = { signal: AbortSignal.timeout(50) };
+  await expect(client.callTool({ name: 'given_up', arguments: {} }, undefined, given)).rejects.toThrow();
+  await arrived(`${file}.waiting`, '\n', 1);
+  writeFileSync(file, '');
+  expect(JSON.parse(await added)).toMatchObject({ tool: 'new', arguments: { a: 1 } });
+  expect(JSON.parse(await through)).toMatchObject({ tool: 'new', arguments: { b: 2 } });
+  expect((await wrong).message).toMatch(/^There is no tool "never"\. /);
 });
 
 it('says which known server did not start, and why, to a call that waited for it', async () => {
@@ -129,10 +148,11 @@ it('names a server that was never seen as starting, and suggests no tool of anot
   const config = toml([held(file), quick], { start_wait: '1s', controls: ['activate'], active_toolsets: [] });
   const { client } = await firstStart(config);
   const starting = /slow is still starting \(\d+ s\); try again in a moment/;
-  const call = await callError(client, 'slow_echo');
-  expect(call).toMatchObject({ code: 'item_unknown', message: expect.stringMatching(starting) });
+  const [call, byAlias] = await Promise.all([callError(client, 'slow_echo'), callError(client, 'slow:echo')]);
+  expect(call).toMatchObject({ code: 'source_unavailable', message: expect.stringMatching(starting) });
+  expect(call.message).toMatch(/^The tool "slow_echo" cannot be used now: /);
   expect(call.message).not.toContain('quick_echo');
-  expect((await callError(client, 'slow:echo')).message).toMatch(starting);
+  expect(byAlias.message).toMatch(starting);
   // A name that cannot be one of the starting server is just wrong.
   expect((await callError(client, 'quik_echo')).message).toContain('Did you mean "quick_echo"?');
   const activate = await callError(client, 'toolman_activate', activation(['slow_*', 'quick_echo']));

@@ -83,11 +83,13 @@ describe('lists', () => {
     const { json } = await gateway.ask('/namespaces');
     expect(json).toEqual(
       expect.arrayContaining([
-        { name: 'up', tool_count: 4 },
-        { name: 'ts', tool_count: 5 },
+        { name: 'up', tool_count: 4, state: 'up' },
+        { name: 'ts', tool_count: 5, state: 'up' },
       ]),
     );
-    expect(json).toEqual(expect.arrayContaining([{ name: 'gone', tool_count: 0 }]));
+    expect(json).toEqual(
+      expect.arrayContaining([{ name: 'gone', tool_count: 0, state: 'down', reason: expect.any(String) }]),
+    );
   });
 
   it('lead to single tools, and the schemas of their arguments', async () => {
@@ -346,7 +348,7 @@ it('lists nothing without allowed tools, and nothing without a namespace if one 
   expect((await strict.call('/tools/echo', {}, { 'x-namespace': 'up' })).status).toBe(200);
   expect((await strict.ask('/ns/up/tools')).json).toHaveLength(1);
   expect((await strict.call('/ns/up/tools/count')).status).toBe(404);
-  expect((await strict.ask('/namespaces')).json).toEqual([{ name: 'up', tool_count: 1 }]);
+  expect((await strict.ask('/namespaces')).json).toEqual([{ name: 'up', tool_count: 1, state: 'up' }]);
   for (const path of ['/up/echo', '/up/openapi.json', '/up/docs'])
     expect([path, (await strict.call(path)).status]).toEqual([path, 404]);
 });

@@ -9,6 +9,7 @@ import { noPython } from '../support/python.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { onTerminal } from '../support/terminal.ts';
+import { onePart } from '../support/wide.ts';
 
 const config = `[[servers]]
 namespace = "up"
@@ -61,25 +62,29 @@ describe.skipIf(noPython !== undefined)('toolgate secrets on a terminal', () => 
     expect((await store.read()).global.get('UP_TOKEN')).toBe(VALUE);
   });
 
-  it.each<[string, Parameters<typeof onTerminal>[1][number][1], number]>([
+  const ways: [string, Parameters<typeof onTerminal>[1][number][1], number][] = [
     ['Ctrl-C', 'half of it\u0003', 2],
-    ['Ctrl-D', '\u0004', 2],
     ['SIGINT', { kill: 'SIGINT' }, 130],
+    ['Ctrl-D', '\u0004', 2],
     ['SIGTERM', { kill: 'SIGTERM' }, 143],
     ['SIGHUP', { kill: 'SIGHUP' }, 129],
-  ])('%s leaves a prompt, changes nothing and leaves the terminal usable', async (_, typed, code) => {
-    const { cwd, env, store } = start();
-    await store.set('UP_TOKEN', null, VALUE);
-    const hidden = await onTerminal(['secrets', 'set', 'UP_TOKEN'], [['Value of UP_TOKEN:', typed]], { cwd, env });
-    expect(hidden).toMatchObject({ code, isSane: true });
-    const removing = await onTerminal(['secrets', 'remove', 'UP_TOKEN'], [['Remove UP_TOKEN', typed]], { cwd, env });
-    expect(removing).toMatchObject({ code, isSane: true });
-    for (const { shown } of [hidden, removing]) {
-      expect(shown).not.toContain('    at ');
-      if (code === 2) expect(shown).toContain('toolgate: Cancelled. Nothing was changed.');
-    }
-    expect((await store.read()).global.get('UP_TOKEN')).toBe(VALUE);
-  });
+  ];
+  it.each(onePart(2, ways))(
+    '%s leaves a prompt, changes nothing and leaves the terminal usable',
+    async (_, typed, code) => {
+      const { cwd, env, store } = start();
+      await store.set('UP_TOKEN', null, VALUE);
+      const hidden = await onTerminal(['secrets', 'set', 'UP_TOKEN'], [['Value of UP_TOKEN:', typed]], { cwd, env });
+      expect(hidden).toMatchObject({ code, isSane: true });
+      const removing = await onTerminal(['secrets', 'remove', 'UP_TOKEN'], [['Remove UP_TOKEN', typed]], { cwd, env });
+      expect(removing).toMatchObject({ code, isSane: true });
+      for (const { shown } of [hidden, removing]) {
+        expect(shown).not.toContain('    at ');
+        if (code === 2) expect(shown).toContain('toolgate: Cancelled. Nothing was changed.');
+      }
+      expect((await store.read()).global.get('UP_TOKEN')).toBe(VALUE);
+    },
+  );
 
   it('accepts yes or no as confirmation, with no as the default', async () => {
     const { cwd, env, store } = start();

@@ -10,6 +10,7 @@ import { openSecretStore } from '../../src/store/secrets.ts';
 import { KEY, killAtRandom, openStore, startWriter, vaultWith } from '../support/killing.ts';
 import { isMissingPython, pythonProgram } from '../support/needs.ts';
 import { tempFolder } from '../support/temp.ts';
+import { runs } from '../support/wide.ts';
 
 describe('several processes on one secret store', () => {
   it('lose no secret when they write concurrently', async () => {
@@ -23,7 +24,7 @@ describe('several processes on one secret store', () => {
     expect(readdirSync(folder).sort()).toEqual(['secrets.enc', 'secrets.meta.yaml']);
   });
 
-  it('lose no acknowledged secret when they are killed', () => killAtRandom(15), 60_000);
+  it('lose no acknowledged secret when they are killed', () => killAtRandom(runs(50)), 240_000);
 });
 
 describe('a damaged secrets file', () => {

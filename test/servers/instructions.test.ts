@@ -25,20 +25,20 @@ Push "late".
 
 Ask me.
 
-# Server "server-4"
+# Server "server-"
 
 I have no prefix.`;
 
 describe('server instructions', () => {
   it('are included in initialize, for servers of both eras', async () => {
     const { client } = await startStdio({ config: CONFIG });
-    expect(client.getInstructions()).toBe(MERGED);
+    expect(client.getInstructions()?.replace(/server-[0-9a-f]{8}/, 'server-')).toBe(MERGED);
   });
 
   it('are included in server/discover', async () => {
     const gateway = await startHttp({ config: CONFIG });
     const { client } = await gateway.connectModern();
-    expect(client.getInstructions()).toBe(MERGED);
+    expect(client.getInstructions()?.replace(/server-[0-9a-f]{8}/, 'server-')).toBe(MERGED);
   });
 
   it('of a sleeping server are still included', async () => {
@@ -47,7 +47,7 @@ describe('server instructions', () => {
     await first.client.listTools();
     await first.stop();
     const { client, cwd } = await startModernStdio({ config: lazy, cwd: first.cwd });
-    expect(client.getInstructions()).toBe(MERGED);
+    expect(client.getInstructions()?.replace(/server-[0-9a-f]{8}/, 'server-')).toBe(MERGED);
     rmSync(join(cwd, '.toolgate'), { recursive: true, force: true });
   });
 

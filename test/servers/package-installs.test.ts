@@ -1,5 +1,5 @@
 /** Installs by `npx` that take long, are left behind, or change what is started. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { expect, it } from 'vitest';
@@ -7,7 +7,7 @@ import { shim } from '../support/commands.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { type Registry, startRegistry } from '../support/npm-registry.ts';
 import { running, waitFor } from '../support/processes.ts';
-import { callText, logged, toml } from '../support/running-gateway.ts';
+import { callText, logged, logOf, toml } from '../support/running-gateway.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 
 const wait = { start_wait: '60s' };
@@ -55,6 +55,29 @@ it('does not end an install at start_timeout, and says meanwhile what it waits f
   expect((await nameOf(client, 'slow')).name).toBe('slow 1.0.0');
   expect(registry.requests.filter((path) => path.endsWith('.tgz'))).toHaveLength(1);
 });
+
+it.each(['stdio', 'serve'] as const)(
+  'logs one line when a download begins and one when it ends, with the usual log level of toolgate %s',
+  async (command) => {
+    const go = join(tempFolder(), 'go');
+    const install = `until [ -e "${go}" ]; do sleep 0.1; done`;
+    const registry = await startRegistry({ name: 'slow', version: '1.0.0', bins: ['slow'], scripts: { install } });
+    const options = {
+      env: { ...registry.env(), npm_config_dangerously_allow_all_scripts: 'true' },
+      config: toml([{ namespace: 'slow', command: 'npx -y slow' }], { start_wait: '10ms' }),
+    };
+    const gateway = await (command === 'stdio' ? startStdio(options) : startHttp({ ...options, ready: false }));
+    const installing = 'starting: installing slow with npx: 1 package downloaded';
+    await logged(gateway, installing, 30_000);
+    writeFileSync(go, '');
+    await logged(gateway, 'starting: its package is installed', 30_000);
+    const about = logOf(gateway).filter(({ source }) => source === 'slow');
+    expect(about.map(({ level, message }) => [level, message.replace(/ \(\d+ s\)$/, '')])).toEqual([
+      ['info', installing],
+      ['info', 'starting: its package is installed'],
+    ]);
+  },
+);
 
 it.each(['SIGTERM', 'SIGKILL'] as const)(
   'an install survives %s of the gateway, and the next gateway uses it',
@@ -154,7 +177,7 @@ it('gives no secret of the server to an install, and starts the command as writt
   expect(seen).toEqual({ API_KEY: 'planted-secret', npm_config_script_shell: null });
   const given = readFileSync(join(env.HOME!, 'seen'), 'utf8');
   expect(given).not.toContain('planted-secret');
-  expect(given).not.toContain('TOOLGATE_');
+  expect(given).not.toContain('TOOLGATE_REPORT');
   expect(given).toContain('PUPPETEER_SKIP_DOWNLOAD=1');
   expect(
     recordsIn(env)

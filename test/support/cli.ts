@@ -33,7 +33,7 @@ export function startCli(args: readonly string[], options: RunOptions = {}): Chi
 export async function runCli(args: readonly string[], options: RunOptions = {}): Promise<Run> {
   const child = startCli(args, options);
   child.stdin.end(options.input);
-  const exit = await within(20_000, child.exited);
+  const exit = await within(60_000, child.exited);
   if (exit === undefined) throw new Error(`toolgate ${args.join(' ')} did not end\n${child.stdout()}${child.stderr()}`);
   return { code: exit.code, stdout: child.stdout(), stderr: child.stderr() };
 }

@@ -99,7 +99,7 @@ export function save(file: string, text: string): void {
 }
 
 /** The environment that Python folders without requirements share. */
-async function sharedPython(): Promise<string> {
+export async function sharedPython(): Promise<string> {
   const python = (await basePython()).command[0]!;
   return python.slice(0, python.indexOf('/venvs/_base/') + '/venvs/_base'.length);
 }

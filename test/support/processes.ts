@@ -1,6 +1,7 @@
 /** Processes according to the operating system (Linux only: /proc), because a program's own report proves nothing. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isWide } from './wide.ts';
 
 /** Whether the process runs. A zombie does not. */
 export function alive(pid: number): boolean {
@@ -29,10 +30,13 @@ export function running(text: string): number[] {
   return processes().filter((pid) => pid !== process.pid && readProc(pid, 'cmdline')?.includes(text) && alive(pid));
 }
 
+/** In milliseconds. Processes everywhere take longer. */
+const USUAL_WAIT = isWide ? 45_000 : 15_000;
+
 /** Waits until the condition returns something other than false, null or undefined, and returns that. */
 export async function waitFor<T>(
   condition: () => T | Promise<T>,
-  ms = 15_000,
+  ms = USUAL_WAIT,
 ): Promise<Exclude<T, false | null | undefined>> {
   const end = performance.now() + ms;
   for (;;) {

@@ -62,9 +62,15 @@ export interface ModernReply {
 
 let count = 0;
 
+/** Where requests go, with headers that they need. */
+interface Addressed {
+  readonly url: string;
+  readonly headers?: Record<string, string>;
+}
+
 /** A request of a modern client over HTTP that declares these capabilities. */
 export async function request(
-  gateway: Pick<HttpGateway, 'url'>,
+  gateway: Addressed,
   method: string,
   params: object,
   capabilities: object = ABLE,
@@ -83,6 +89,7 @@ export async function request(
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
       ...mirrored(method, text),
+      ...gateway.headers,
     },
     ...(signal && { signal }),
   });
@@ -90,7 +97,7 @@ export async function request(
 }
 
 /** A call of a modern client. */
-export function callModern(gateway: Pick<HttpGateway, 'url'>, name: string, args: object = {}, more: object = {}) {
+export function callModern(gateway: Addressed, name: string, args: object = {}, more: object = {}) {
   return request(gateway, 'tools/call', { name, arguments: args, ...more });
 }
 

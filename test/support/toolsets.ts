@@ -18,6 +18,7 @@ export const THREE = { git: GIT, docker: DOCKER, linear: LINEAR };
 export const BUILT_IN = [
   'discover-all-tools',
   'build-toolset',
+  'edit-toolset',
   'list-saved-toolsets',
   'equip-toolset',
   'unequip-toolset',

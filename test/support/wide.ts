@@ -14,7 +14,7 @@ export function runs(full: number): number {
   return isWide ? full : Math.max(3, Math.ceil(full / 10));
 }
 
-/** A third of a long list, another one with every commit. A wide run takes the whole list. */
-export function third<T>(all: readonly T[]): readonly T[] {
-  return isWide ? all : all.filter((_, i) => i % 3 === Number(process.env.SEED) % 3);
+/** One of so many parts of a long list, another one with every commit. A wide run takes the whole list. */
+export function onePart<T>(of: number, all: readonly T[]): readonly T[] {
+  return isWide ? all : all.filter((_, i) => i % of === Number(process.env.SEED) % of);
 }

@@ -49,6 +49,16 @@ describe.skipIf(noPython !== undefined)('a worker that exits five times within a
     expect(loopOf('never')).toMatch(/the last time it exited with code 9. .*\(it said: not today\)/);
     // The tools of a worker that is down are not listed.
     expect(await dock.names()).toEqual([]);
+    // They are known to exist, over REST and MCP.
+    for (const path of ['/ns/ts/tools', '/ns/never/tools', '/tools/ts_here', '/tools/never_x']) {
+      const response = await fetch(dock.origin + path);
+      expect([path, response.status]).toEqual([path, 503]);
+      expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(await response.text()).toMatch(/is in a crash loop \(ended 5 times within 60 s; the last time it exited/);
+    }
+    expect((await dock.call('ts_here')).text).toContain('is in a crash loop (ended 5 times within 60 s');
+    const namespaces = (await (await fetch(`${dock.origin}/namespaces`)).json()) as { state: string }[];
+    expect(namespaces.map(({ state }) => state)).toEqual(['crash_loop', 'crash_loop']);
     const metrics = await (await fetch(`${dock.origin}/metrics`)).text();
     expect(metrics.match(/^toolgate_server_state\{.*state="crash_loop"\} 1$/gm)).toHaveLength(2);
 

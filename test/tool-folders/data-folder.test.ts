@@ -110,6 +110,37 @@ describe('the data folder', () => {
   });
 });
 
+describe('without a configuration file', () => {
+  const files = { 'tools/greet/hello.ts': tsTool('hello', 'return "hello";') };
+
+  it.each([
+    ['DATA_DIR', { DATA_DIR: 'volume' }, 'volume'],
+    ['.toolgate in the working directory', {}, '.toolgate'],
+  ])('the folders of tools in %s are served and shown', async (_, env, folder) => {
+    const cwd = tempFolder();
+    writeFiles(join(cwd, folder), files);
+    const gateway = await startHttp({ cwd, env });
+    const { client } = await gateway.connect();
+    const names = async () => (await client.listTools()).tools.map(({ name }) => name);
+    await waitFor(async () => (await names()).join() === 'greet_hello');
+    // A file that comes later is read.
+    writeFiles(join(cwd, folder), {
+      'config.yaml': `servers:\n  up: { command: ${JSON.stringify(server('basic'))} }\n`,
+    });
+    await waitFor(async () => (await names()).includes('up_echo'));
+    expect(await names()).toContain('greet_hello');
+  });
+
+  it('an empty data folder is served too, and doctor says that there is no file', async () => {
+    const cwd = tempFolder();
+    const gateway = await startHttp({ cwd, env: { DATA_DIR: 'volume' } });
+    const { client } = await gateway.connect();
+    expect((await client.listTools()).tools).toEqual([]);
+    const { stdout } = await runCli(['doctor'], { cwd, env: { DATA_DIR: 'volume' } });
+    expect(stdout).toMatch(/configuration: none; .*volume.*config\.yaml/);
+  });
+});
+
 it.each([
   ['.toolgate next to the configuration', {}, '', '.toolgate'],
   ['the data_dir of the configuration', {}, 'data_dir = "kept"\n', 'kept'],

@@ -77,7 +77,7 @@ describe('a folder of TypeScript tools', () => {
     await waitFor(async () => (await names(client)).includes('a_two') || null, 10_000);
     put(gateway, 'a/two.ts', `${tool('two', 'return "2";')}\nexport const = 3;\n`);
     await waitFor(() => gateway.stderr().includes('two.ts:8') || null, 10_000);
-    expect(gateway.stderr()).toContain('keeps its last good version');
+    expect(gateway.stderr()).toContain('Its last good version stays in use');
     expect(await names(client)).toEqual(expect.arrayContaining(['a_one', 'a_two']));
     expect((await call(client, 'a_two')).text).toBe('2');
     put(gateway, 'a/two.ts', tool('two', 'return "3";'));
@@ -110,7 +110,8 @@ describe('a folder of TypeScript tools', () => {
     expect(seen).toEqual([1, 2, 3]);
     const env = JSON.parse((await call(client, 'a_env')).text) as Record<string, string>;
     expect(env.COLOUR).toBe('blue');
-    expect(Object.keys(env).filter((name) => /TOKEN|TOOLGATE|npm_/.test(name))).toEqual([]);
+    // The mark by which a Toolgate that the tool starts recognises a loop.
+    expect(Object.keys(env).filter((name) => /TOKEN|TOOLGATE|npm_/.test(name))).toEqual(['TOOLGATE_INSIDE']);
     const abort = new AbortController();
     const waiting = client.callTool({ name: 'a_wait' }, undefined, { signal: abort.signal });
     await callsInFlight(gateway);

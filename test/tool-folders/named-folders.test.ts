@@ -69,7 +69,7 @@ describe('folders named in the configuration', () => {
     for (let i = 0; i < 3; i++) expect(await text(client, 'loud_shout')).toBe('file entry entry');
     expect(await text(client, 'loud_shout')).toContain('"code":"rate_limited"');
     expect(await text(client, 'loud_wait', { ms: 20 })).toBe('waited');
-    expect(await text(client, 'loud_wait', { ms: 20_000 })).toContain('"code":"source_timeout"');
+    expect(await text(client, 'loud_wait', { ms: 20_000 })).toContain('"code":"execution_timeout"');
   });
 
   it('are namespaces of their own, even if empty', async () => {
@@ -116,10 +116,10 @@ describe('folders named in the configuration, on the command line', () => {
     const cwd = tempFolder({ ...files, 'tools.toml': config });
     const { stdout } = await toolgate(cwd, ['namespaces']);
     expect(stdout.split('\n').map((line) => line.split(/\s+/, 2).join(' '))).toEqual([
-      'dropped ok',
+      'dropped new',
       'empty empty',
-      'loud ok',
-      'Other ok',
+      'loud new',
+      'Other new',
       '',
     ]);
     expect((await toolgate(cwd, ['namespaces', 'delete', 'loud', '--yes'])).stderr).toContain(

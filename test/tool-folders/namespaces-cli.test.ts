@@ -30,12 +30,13 @@ describe('toolgate namespaces create', () => {
       {
         name: 'my-tools',
         folder: join(tools, 'my-tools'),
-        state: 'ok',
+        state: 'new',
         description: 'a "b"',
         version: '0.1.0',
         author: '',
         secrets: [],
         env: {},
+        limits: { timeout: null, memory: null, network: true },
         languages: { [language]: [file] },
         problems: [],
       },
@@ -91,7 +92,7 @@ describe('toolgate namespaces list', () => {
     expect(code).toBe(0);
     expect(stdout.split('\n').map((line) => line.trim())).toEqual([
       expect.stringMatching(/^bad\s+problems$/),
-      expect.stringMatching(/^both\s+ok\s+python: a\.py; typescript: b\.ts$/),
+      expect.stringMatching(/^both\s+new\s+python: a\.py; typescript: b\.ts$/),
       '',
     ]);
     expect(stderr).toContain('warning: bad: tooldock.yaml:1: unknown key "nme".');

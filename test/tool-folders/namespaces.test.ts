@@ -194,6 +194,7 @@ describe('tooldock.yaml', () => {
         author: 'someone',
         secrets: ['GITHUB_TOKEN'],
         env: { URL: 'https://x', PORT: '80', DEBUG: 'true' },
+        limits: { timeout: null, memory: null, network: true },
       },
       [],
     ]);
@@ -210,7 +211,7 @@ describe('tooldock.yaml', () => {
       'a',
     ],
     ['secrets: TOKEN\n', 'tooldock.yaml:1: "secrets" needs a list of names.', ''],
-    ['- a\n', 'tooldock.yaml: needs a map with description, version, author, secrets, env.', ''],
+    ['- a\n', 'tooldock.yaml: needs a map with description, version, author, secrets, env, limits.', ''],
     ['a: [\n', expect.stringMatching(/^tooldock\.yaml:\d+:\d+: not valid YAML: .*Correct this line\.$/), ''],
   ])('with a problem is reported and keeps its valid keys: %j', async (text, problem, author) => {
     const { metadata, problems } = await read(text);

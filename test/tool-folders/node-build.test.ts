@@ -164,7 +164,9 @@ describeOnNodes((node) => {
         'd.ts': good,
       });
       symlinkSync(join(outside, 'code.ts'), join(worker.folder, 'e.ts'));
-      expect((await buildTools(worker.folder, tempFolder())).files).toEqual([{ file: 'd.ts', module: 'd.ts.mjs' }]);
+      expect((await buildTools(worker.folder, tempFolder())).files).toEqual([
+        { file: 'd.ts', module: 'd.ts.mjs', lastGood: null },
+      ]);
       expect(worker.tools).toHaveLength(1);
       expect(worker.failed.map(({ file, line, message }) => `${file}:${line} ${message}`)).toEqual([
         expect.stringMatching(/^a\.ts:1 .*is outside the folder of the namespace/),
@@ -182,7 +184,7 @@ describeOnNodes((node) => {
       const first = await buildTools(folder, environment);
       const again = await buildTools(folder, environment);
       expect(again).toEqual(first);
-      expect(first.files).toEqual([{ file: 'a.ts', module: 'a.ts.mjs' }]);
+      expect(first.files).toEqual([{ file: 'a.ts', module: 'a.ts.mjs', lastGood: null }]);
       writeFiles(folder, { 'a.ts': good.replace("'fine'", "'other'") });
       const changed = await buildTools(folder, environment);
       expect(changed.key).not.toBe(first.key);

@@ -74,9 +74,9 @@ describe('npm packages', () => {
   it('are installed once, and again when package.json changes', { timeout: 120_000 }, async () => {
     const asked = request({ 'a.ts': usesMs, 'package.json': manifest({ ms: '2.1.3' }) });
     const [first, same] = await Promise.all([prepareNode(asked), prepareNode(asked)]);
-    expect(same).toEqual(first);
+    expect(same!.key).toBe(first!.key);
     expect(asked.said).toEqual(['installing 1 package with npm']);
-    expect(await prepareNode(asked)).toEqual(first);
+    expect((await prepareNode(asked)).key).toBe(first!.key);
     expect(asked.said).toHaveLength(1);
     expect(first!.command.slice(1, 3)).toEqual(['--enable-source-maps', '--max-old-space-size=512']);
 

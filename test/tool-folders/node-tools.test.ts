@@ -238,12 +238,12 @@ describe('tool detection', () => {
         export const date = { description: 'x', inputSchema: z.object({ at: z.date() }), execute() {} };`,
     });
     expect(worker.tools.map(({ name }) => name)).toEqual(['dup', 'fine', 'shape']);
-    expect(worker.failed.map(({ line }) => line)).toEqual([4, 6, 2, 3]);
+    expect(worker.failed.map(({ line }) => line)).toEqual([4, 6, 3, 2]);
     expect(worker.failed.map(({ message }) => message)).toEqual([
       expect.stringMatching(/^The tool "not a name": its name is not valid/),
       expect.stringContaining('cannot be written as JSON Schema: Date'),
-      'The tool "dup" is in a.ts already; rename one.',
       expect.stringContaining('The tool "noText": has no description'),
+      'The tool "dup" is in a.ts already; rename one.',
     ]);
     expect(worker.tools[2]!.inputSchema).toEqual({
       type: 'object',

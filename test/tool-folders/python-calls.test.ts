@@ -1,5 +1,6 @@
 /** The host for Python tools, called over its socket: definitions, arguments, results and errors. */
 import { beforeAll, describe, expect, it } from 'vitest';
+import { waitFor } from '../support/processes.ts';
 import { type Host, noPython, startHost } from '../support/python.ts';
 
 const tools = `
@@ -149,11 +150,13 @@ async def wants(what: str, ctx: Context) -> str:
     if what == "elicit":
         await ctx.elicit("Your name?", str)
     if what == "session":
-        ctx.session
+        await ctx.session.send_ping()
     if what == "session_id":
         ctx.session_id
     if what == "state":
         await ctx.set_state("a", 1)
+    if what == "unserializable":
+        await ctx.set_state("a", object())
     await ctx.set_state("a", 1, serializable=False)
     return str(await ctx.get_state("a"))
 `;
@@ -335,13 +338,25 @@ describe.skipIf(noPython)('a tool in a Python file', () => {
     ]);
   });
 
-  it('gets a clear error for context features that need a session', async () => {
-    for (const what of ['elicit', 'session', 'session_id', 'state']) {
-      const { error } = await host.call('wants', { what });
-      expect(error?.message).toMatch(
-        /^ctx\.\w+ needs a session with the client, which tools in a folder do not have\./,
-      );
-    }
+  it('asks over the socket, and goes on with the answer', async () => {
+    host.events.length = 0;
+    const asking = host.call('wants', { what: 'elicit' }, { id: 'asks', caller: { agent: 'ann', session_id: 's' } });
+    const [event] = await waitFor(() => host.events.length > 0 && host.events);
+    expect(event).toMatchObject({
+      op: 'ask',
+      id: 'asks',
+      method: 'elicitation/create',
+      params: { message: 'Your name?' },
+    });
+    host.connection.write(`{"op":"answer","id":"asks","ask":${event!.ask},"ok":false,"error":"nobody is there"}\n`);
+    expect((await asking).error?.message).toBe('nobody is there');
+  });
+
+  it('gets a clear error for context features that only a FastMCP server has', async () => {
+    const { error } = await host.call('wants', { what: 'session' });
+    expect(error?.message).toBe('ctx.session.send_ping works only in a FastMCP server, not in a folder of tools.');
+    expect((await host.call('wants', { what: 'session_id' })).error?.message).toContain('did not say who calls');
+    expect((await host.call('wants', { what: 'unserializable' })).error?.message).toContain('is not serializable');
     expect((await host.call('wants', { what: 'nothing' })).result).toMatchObject({
       structuredContent: { result: '1' },
     });

@@ -43,7 +43,7 @@ describe.skipIf(noPython)('the environment of Python tools', () => {
       ...process.env,
       TOOLGATE_UV: 'off',
     });
-    expect(other).toEqual(base);
+    expect(other).toEqual({ ...base, versions: expect.any(Function) });
     expect(base.command.slice(0, -1)).toEqual([
       expect.stringMatching(/\/venvs\/_base\/.*\/bin\/python$/),
       '-I',
@@ -99,6 +99,30 @@ def which() -> str:
     expect((await host.call('versions', { x: 1 })).error?.code).toBe('invalid_arguments');
   }, 180_000);
 
+  it('is built by pip on top of the shared one, which has FastMCP already', async () => {
+    const files = {
+      'requirements.txt': 'iniconfig<2.1\n',
+      'tools.py': `
+import fastmcp, iniconfig
+from fastmcp.tools import tool
+
+@tool
+def files() -> list[str]:
+    return [fastmcp.__file__, iniconfig.__file__]
+`,
+    };
+    const base = await basePython();
+    const environment = await prepare(tempFolder(files), { ...process.env, TOOLGATE_UV: 'off' });
+    const own = environment.env.VIRTUAL_ENV!;
+    expect(own).not.toBe(base.env.VIRTUAL_ENV);
+    // Isolation shows the worker both.
+    expect(environment.reads).toEqual(expect.arrayContaining([own, base.env.VIRTUAL_ENV]));
+    const host = await startHost(files, { environment });
+    expect((await host.call('files')).result?.structuredContent).toEqual({
+      result: [expect.stringContaining(base.env.VIRTUAL_ENV!), expect.stringContaining(own)],
+    });
+  }, 180_000);
+
   it.each(['uv', 'pip'])(
     'rejects an unsupported FastMCP version, and does not run %s twice for it',
     async (installer) => {
@@ -114,7 +138,8 @@ def which() -> str:
       await expect(make(folder, attempt)).rejects.toThrow(words);
       expect(performance.now() - started).toBeLessThan(1000);
     },
-    120_000,
+    // pip builds the shared environment first.
+    600_000,
   );
 
   it('reports a package that does not exist', async () => {
@@ -237,7 +262,7 @@ esac
     const env = { TOOLGATE_UV: installer(`echo x >> ${count}; echo b > ${folder}/requirements.txt`) };
     const { environment, dataDir } = await make(folder, { env });
     expect(readFileSync(count, 'utf8')).toBe('x\nx\n');
-    expect((await make(folder, { env, dataDir })).environment).toEqual(environment);
+    expect((await make(folder, { env, dataDir })).environment.key).toBe(environment.key);
     expect(readFileSync(count, 'utf8')).toBe('x\nx\n');
   });
 

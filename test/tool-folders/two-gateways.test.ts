@@ -1,5 +1,5 @@
 /**
- * Two gateways in one process that serve the same folder of tools: each compares a new worker only with its own last
+ * Two gateways in one process that serve the same folder of tools: each falls back to its own last
  * good version.
  */
 import { writeFileSync } from 'node:fs';
@@ -39,7 +39,7 @@ it('a second gateway serves the working tools of a folder even if the first has 
   await waitFor(() => names(first.gateway).includes('a_two') || null, 20_000);
 
   writeFileSync(join(cwd, '.toolgate/tools/a/two.ts'), BROKEN);
-  await waitFor(() => first.notes.join().includes('keeps its last good version') || null, 20_000);
+  await waitFor(() => first.notes.join().includes('Its last good version stays in use') || null, 20_000);
   expect(names(first.gateway)).toEqual(['a_one', 'a_two']);
 
   const second = await open(cwd);
@@ -51,12 +51,12 @@ it('a second gateway serves the working tools of a folder even if the first has 
   // The version that the second gateway accepted must not become the first gateway's last good version.
   writeFileSync(join(cwd, '.toolgate/tools/a/two.ts'), `${BROKEN}\n`);
   const before = first.notes.length;
-  await waitFor(() => first.notes.slice(before).join().includes('keeps its last good version') || null, 20_000);
+  await waitFor(() => first.notes.slice(before).join().includes('Its last good version stays in use') || null, 20_000);
   expect(names(first.gateway)).toEqual(['a_one', 'a_two']);
 
   // Closing the first gateway must not clear the second gateway's last good version.
   await first.gateway.close();
   writeFileSync(join(cwd, '.toolgate/tools/a/one.ts'), BROKEN);
-  await waitFor(() => second.notes.join().includes('keeps its last good version') || null, 20_000);
+  await waitFor(() => second.notes.join().includes('Its last good version stays in use') || null, 20_000);
   expect(names(second.gateway)).toEqual(['a_one']);
 });

@@ -10,7 +10,7 @@ const config = toolsetsToml(THREE);
 
 /** What list-saved-toolsets says, without the implicit toolsets. */
 async function userToolsets(client: Parameters<typeof control>[0]) {
-  const said = await control(client, 'list-saved-toolsets');
+  const said = await control(client, 'list-saved-toolsets', { detail: 'full' });
   const toolsets = (said.toolsets as { place: string }[]).filter(({ place }) => place !== 'implicit');
   return { ...said, toolsets };
 }
@@ -42,7 +42,7 @@ describe('equip-toolset and unequip-toolset', () => {
     expect(await names()).toEqual(BUILT_IN);
     const closed = await client.callTool({ name: 'git_status', arguments: {} });
     expect(closed).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('item_inactive') }] });
-    expect(JSON.stringify(closed)).toContain('call equip-toolset with the name \\\\\\"git\\\\\\"');
+    expect(JSON.stringify(closed)).toContain('call equip-toolset with the name \\\\\\"dev\\\\\\" or \\\\\\"git\\\\\\"');
   });
 
   it('sends one list-changed notification if the same toolset is equipped twice', async () => {
@@ -57,9 +57,9 @@ describe('equip-toolset and unequip-toolset', () => {
 });
 
 describe('discover-all-tools', () => {
-  it('lists every tool of every server, equipped or not, by namespaced name and refId', async () => {
+  it('lists every tool of every server, equipped or not, by namespaced name and refId if asked for all', async () => {
     const { client } = await startStdio({ config });
-    const said = await control(client, 'discover-all-tools');
+    const said = await control(client, 'discover-all-tools', { detail: 'full' });
     expect(said.summary).toEqual({ totalTools: 6, totalServers: 3 });
     expect(said.toolsByServer).toMatchObject([
       { serverName: 'git', toolCount: 3, tools: [{ name: 'status', namespacedName: 'git.status' }, {}, {}] },
@@ -74,6 +74,55 @@ describe('discover-all-tools', () => {
     await control(client, 'build-toolset', { name: 'by-id', tools: [{ refId: tools[0]!.refId }], autoEquip: true });
     expect(await equippedNames(client)).toEqual(['git_status']);
   });
+
+  it('is short by default, and narrowed by server, words and limit', async () => {
+    const { client } = await startStdio({ config });
+    const names = async (args: object) => {
+      const said = await control(client, 'discover-all-tools', args);
+      const servers = said.toolsByServer as { tools: { namespacedName: string }[] }[];
+      return { ...said, names: servers.flatMap(({ tools }) => tools.map((tool) => tool.namespacedName)) };
+    };
+    expect((await control(client, 'discover-all-tools')).toolsByServer).toContainEqual({
+      serverName: 'docker',
+      toolCount: 2,
+      tools: [
+        { namespacedName: 'docker.ps', description: expect.any(String) },
+        { namespacedName: 'docker.images', description: expect.any(String) },
+      ],
+    });
+    expect((await names({ server: 'docker' })).names).toEqual(['docker.ps', 'docker.images']);
+    expect((await names({ server: '*i*' })).names).toHaveLength(4);
+    expect((await names({ query: 'GIT log' })).names).toEqual(['git.log']);
+    expect(await names({ limit: 2, offset: 1 })).toMatchObject({
+      names: ['git.commit', 'git.log'],
+      summary: { totalTools: 6, totalServers: 3 },
+      more: '3 more tools. Call again with offset 3, or narrow it with "server" or "query".',
+    });
+    await expect(names({ server: 'dokcer' })).rejects.toThrow(/No server "dokcer".*Did you mean "docker"/);
+    await expect(names({ limit: 0 })).rejects.toThrow(/"limit" must be a whole number, at least 1/);
+  });
+});
+
+describe('the answers of build-toolset and equip-toolset', () => {
+  it('name what can be called and leave refIds out, unless they are asked for', async () => {
+    const { client } = await startStdio({ config });
+    const tools = refs('git.status', 'git.log');
+    const built = await control(client, 'build-toolset', { name: 'dev', tools, autoEquip: true });
+    expect(built).toEqual({
+      meta: { success: true, toolsetName: 'dev', autoEquipped: true },
+      toolset: { name: 'dev', description: '', place: 'project', toolCount: 2 },
+      exposedTools: ['git_status', 'git_log'],
+    });
+    const short = await control(client, 'equip-toolset', { name: 'dev' });
+    expect(short).toMatchObject({ exposedTools: ['git_status', 'git_log'], toolset: { name: 'dev', toolCount: 2 } });
+    expect(JSON.stringify([short, await control(client, 'get-active-toolset')])).not.toContain('refId');
+    const full = await control(client, 'equip-toolset', { name: 'dev', detail: 'full' });
+    const refId = expect.stringMatching(/^[0-9a-f]{64}$/);
+    expect(full.toolset).toMatchObject({ tools: [{ namespacedName: 'git.status', refId }, {}] });
+    expect(await control(client, 'list-saved-toolsets', { name: 'dev' })).toMatchObject({
+      toolsets: [{ name: 'dev', active: true, tools }],
+    });
+  });
 });
 
 describe('build-toolset', () => {
@@ -84,6 +133,9 @@ describe('build-toolset', () => {
     ['a name that is none', { name: 'My Set', tools: refs('git.status') }, /lower-case/],
     ['a name that is a path', { name: '../x', tools: refs('git.status') }, /lower-case/],
     ['no tools', { name: 'dev', tools: [] }, /list of 1 to 100/],
+    ['a tool that is no object', { name: 'dev', tools: [7] }, /Tool 1 of "tools" must be an object such as/],
+    ['a pattern without tools', { name: 'dev', tools: refs('gti.*') }, /"gti\.\*" \(it matches no tool\)/],
+    ['a server', { name: 'dev', tools: refs('git') }, /"git" \(a server; "git\.\*" means all of its tools\)/],
     ['an argument it does not know', { name: 'dev', tools: refs('git.status'), equip: true }, /Unknown argument equip/],
   ])('refuses %s and saves nothing', async (_, args, message) => {
     const { client } = await startStdio({ config });
@@ -98,6 +150,69 @@ describe('build-toolset', () => {
     expect(await userToolsets(client)).toMatchObject({
       toolsets: [{ name: 'dev', tools: [{ namespacedName: 'git.status' }] }],
     });
+  });
+});
+
+describe('patterns and plain names in build-toolset', () => {
+  it('are accepted, and a pattern stays one', async () => {
+    const { client, cwd } = await startStdio({ config });
+    const tools = ['docker.ps', { namespacedName: 'git.*' }];
+    expect(await control(client, 'build-toolset', { name: 'dev', tools, autoEquip: true })).toMatchObject({
+      toolset: { toolCount: 4 },
+    });
+    expect(await equippedNames(client)).toEqual(['git_status', 'git_commit', 'git_log', 'docker_ps']);
+    const saved = JSON.parse(readFileSync(join(cwd, '.toolgate/toolsets/dev.json'), 'utf8'));
+    expect(saved.tools).toMatchObject([{ namespacedName: 'docker.ps' }, { namespacedName: 'git.*' }]);
+  });
+});
+
+describe('edit-toolset', () => {
+  it('adds and removes tools and renames the toolset, and everybody who has it follows', async () => {
+    const gateway = await startHttp({ config });
+    const [one, two] = [await gateway.connect(), await gateway.connect()];
+    const tools = refs('git.status', 'git.log');
+    await control(one.client, 'build-toolset', { name: 'dev', tools, autoEquip: true });
+    await control(two.client, 'equip-toolset', { name: 'dev' });
+    await Promise.all([one.client.listTools(), two.client.listTools()]);
+    const told = [one.changes('tools'), two.changes('tools')] as const;
+    const edit = { name: 'dev', add: refs('docker.ps'), remove: refs('git_log'), description: 'Daily' };
+    expect(await control(one.client, 'edit-toolset', edit)).toMatchObject({
+      success: true,
+      toolset: { name: 'dev', description: 'Daily', toolCount: 2 },
+      exposedTools: ['git_status', 'docker_ps'],
+    });
+    await waitFor(() => two.changes('tools') > told[1]);
+    for (const { client } of [one, two]) expect(await equippedNames(client)).toEqual(['git_status', 'docker_ps']);
+    await control(two.client, 'edit-toolset', { name: 'dev', newName: 'daily', remove: refs('git.status') });
+    await waitFor(() => one.changes('tools') > told[0] + 1);
+    for (const { client } of [one, two]) {
+      expect(await equippedNames(client)).toEqual(['docker_ps']);
+      expect(await control(client, 'get-active-toolset')).toMatchObject({ equipped: true, toolset: { name: 'daily' } });
+    }
+  });
+
+  it('saves under which name the next start finds it', async () => {
+    const first = await startStdio({ config });
+    await control(first.client, 'build-toolset', { name: 'dev', tools: refs('git.status'), autoEquip: true });
+    await control(first.client, 'edit-toolset', { name: 'dev', newName: 'daily' });
+    await first.stop();
+    const { client } = await startStdio({ config, cwd: first.cwd });
+    expect(await equippedNames(client)).toEqual(['git_status']);
+  });
+
+  it.each([
+    ['a tool that it does not have', { remove: refs('git.lg') }, /does not have "git\.lg".*Did you mean "git\.log"/],
+    ['one tool of a pattern', { remove: refs('docker.ps') }, /is in "dev" through "docker\.\*"/],
+    ['an unknown tool to add', { add: refs('git.lg'), remove: refs('git.log') }, /Unknown tools: "git\.lg"/],
+    ['a name that is taken', { newName: 'other', remove: refs('git.log') }, /There is a toolset "other" already/],
+    ['nothing', {}, /Nothing to change/],
+  ])('refuses %s and changes nothing', async (_, edit, message) => {
+    const { client } = await startStdio({ config });
+    await control(client, 'build-toolset', { name: 'dev', tools: refs('git.log', 'docker.*') });
+    await control(client, 'build-toolset', { name: 'other', tools: refs('git.log') });
+    const before = await control(client, 'list-saved-toolsets', { detail: 'full' });
+    await expect(control(client, 'edit-toolset', { name: 'dev', ...edit })).rejects.toThrow(message);
+    expect(await control(client, 'list-saved-toolsets', { detail: 'full' })).toEqual(before);
   });
 });
 
@@ -186,8 +301,9 @@ describe('saved toolsets', () => {
     writeFileSync(file, '{"name": "dev", "tools": [');
     await expect(control(first.client, 'equip-toolset', { name: 'dev' })).rejects.toThrow(/dev\.json is not a toolset/);
     await expect(control(first.client, 'build-toolset', { name: 'dev', tools: refs('git.log') })).rejects.toThrow();
+    // Callers that have it keep what it was.
     expect(await userToolsets(first.client)).toMatchObject({
-      toolsets: [],
+      toolsets: [{ name: 'dev' }],
       warnings: [expect.stringContaining('dev.json')],
     });
     expect(readFileSync(file, 'utf8')).toBe('{"name": "dev", "tools": [');

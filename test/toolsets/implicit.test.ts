@@ -16,7 +16,15 @@ import { control, DOCKER, equippedNames, GIT, refs, THREE, toolsetsToml } from '
 const mcpJson = JSON.stringify({
   mcpServers: {
     'task-master': serverEntry('basic', '--name', 'tm', '--tools', 'get-tasks,next'),
-    git: serverEntry('basic', '--name', 'git', '--tools', 'status,log'),
+    git: serverEntry(
+      'basic',
+      '--name',
+      'git',
+      '--tools',
+      'status,log',
+      '--instructions',
+      'Keeps the history of files.',
+    ),
   },
 });
 
@@ -46,8 +54,9 @@ describe.each(allDoors)('an .mcp.json over %s', (door) => {
     const text = await equipText(client);
     expect(text.length).toBeLessThanOrEqual(2_000);
     expect(text).toMatch(/^all \(4 tools, \d+ tokens\)$/m);
-    expect(text).toMatch(/^task-master \(2 tools, \d+ tokens\)$/m);
-    expect(text).toMatch(/^git \(2 tools, \d+ tokens\)$/m);
+    // What its tools are about, or what the server says about itself.
+    expect(text).toMatch(/^task-master \(2 tools, \d+ tokens\): tasks, next \(get\)$/m);
+    expect(text).toMatch(/^git \(2 tools, \d+ tokens\): Keeps the history of files\.$/m);
     expect(await implicit(client)).toEqual({ all: 4, 'task-master': 2, git: 2 });
 
     expect(await control(client, 'equip-toolset', { name: 'task-master' })).toMatchObject({
@@ -232,10 +241,10 @@ it('toolgate toolsets lists, shows and equips them, and refuses to edit or delet
   const run = (...args: string[]) => runCli(['toolsets', ...args], { cwd, env: { NO_COLOR: '1' } });
   expect((await run()).stdout).toBe(
     [
-      'all     implicit  6 tools  Every tool of every server',
-      'git     implicit  3 tools  Every tool of the server "git"',
-      'docker  implicit  2 tools  Every tool of the server "docker"',
-      'linear  implicit  1 tool   Every tool of the server "linear"',
+      '  all     implicit  6 tools  Every tool of every server',
+      '  git     implicit  3 tools  Every tool of the server "git"',
+      '  docker  implicit  2 tools  Every tool of the server "docker"',
+      '  linear  implicit  1 tool   Every tool of the server "linear"',
       '',
     ].join('\n'),
   );

@@ -6,7 +6,7 @@ import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { connectModernHttp } from '../support/modern.ts';
 import { initialize } from '../support/raw-http.ts';
-import { control, equippedNames, THREE, toolsetsToml } from '../support/toolsets.ts';
+import { equippedNames, THREE, toolsetsToml } from '../support/toolsets.ts';
 
 const SETS = '[toolsets.dev]\ntools = ["git.status", "docker_ps"]\n\n[toolsets.ops]\ntools = ["docker.*"]\n';
 const DEV = ['git_status', 'docker_ps'];
@@ -58,30 +58,24 @@ describe.each([
   });
 });
 
-it('equip-toolset and unequip-toolset are refused, with the reason, if the address selects the toolset', async () => {
-  const gateway = await startHttp({ config: toolsetsToml(THREE, SETS) });
-  const { client } = await gateway.connect({ path: '/mcp/t/dev' });
-  await expect(control(client, 'equip-toolset', { name: 'ops' })).rejects.toThrow(
-    /URL of this connection fixes its toolset/,
-  );
-  await expect(control(client, 'unequip-toolset')).rejects.toThrow(/URL of this connection fixes its toolset/);
-  const more = { name: 'more', tools: [{ namespacedName: 'git.log' }], autoEquip: true };
-  await expect(control(client, 'build-toolset', more)).rejects.toThrow(/URL of this connection fixes its toolset/);
-  expect(JSON.stringify(await control(client, 'list-saved-toolsets'))).not.toContain('"more"');
-  expect(await equippedNames(client)).toEqual(DEV);
-  expect(await control(client, 'get-active-toolset')).toMatchObject({ equipped: true, toolset: { name: 'dev' } });
-});
-
-it('toolman_activate is refused, with the reason, if the address selects the toolset', async () => {
-  const config = toolsetsToml(THREE, SETS).replace('["equip"]', '["activate"]');
-  const gateway = await startHttp({ config });
-  const { client } = await gateway.connect({ path: '/mcp/t/dev' });
-  const lists = { tools_on: ['*'], tools_off: [], resources_on: [], resources_off: [] };
-  const refused = await client.callTool({ name: 'toolman_activate', arguments: lists });
-  expect(refused).toMatchObject({
-    isError: true,
-    content: [{ text: expect.stringContaining('URL of this connection') }],
-  });
-  const { tools } = await client.listTools();
-  expect(tools.map(({ name }) => name)).toEqual(['toolman_activate', ...DEV]);
-});
+it.each([
+  ['equip', 'equip-toolset'],
+  ['equip', 'unequip-toolset'],
+  ['equip', 'list-available-tools'],
+  ['activate', 'toolman_activate'],
+])(
+  'with the control %s a connection that names its toolset has no other tools, and %s says why',
+  async (name, tool) => {
+    const gateway = await startHttp({ config: toolsetsToml(THREE, SETS).replace('equip', name) });
+    for (const options of [{ path: '/mcp/t/dev' }, { headers: { 'x-toolset': 'dev' } }]) {
+      const { client } = await gateway.connect(options);
+      expect((await client.listTools()).tools.map((one) => one.name)).toEqual(DEV);
+      expect(client.getInstructions() ?? '').not.toContain('equip-toolset');
+      const refused = await client.callTool({ name: tool, arguments: {} });
+      expect(refused).toMatchObject({
+        isError: true,
+        content: [{ text: expect.stringContaining('This connection names its toolset') }],
+      });
+    }
+  },
+);

@@ -1,10 +1,12 @@
 /**
  * The circuit breaker of a server. After several failures in a row the server is not called for a while, and calls fail
- * at once. Then a single call tries it. The pauses grow for as long as those attempts fail too.
+ * at once. Then a single call tries it. The pauses grow for as long as those attempts fail too. While only the calls of
+ * one agent have failed, only that agent is kept from calling: its requests may be the reason.
  */
 
 import { backoffDelay } from '../../base/backoff.ts';
 import { GatewayError } from '../../base/errors.ts';
+import { NoFault } from '../../sources/tickets.ts';
 import { CANCELLED, FAILED, REFUSED, TIMEOUT } from '../outcome.ts';
 
 /** How many failures in a row open the breaker. */
@@ -13,7 +15,10 @@ const MOST = 5;
 const TROUBLE: ReadonlySet<string> = new Set(['source_unavailable', 'source_timeout', 'source_broken']);
 
 /** Whether the error shows that the server is in trouble. Other errors mean that it is busy or rejects the request. */
-function showsTrouble({ code, details: { status } }: GatewayError): boolean {
+function showsTrouble(error: GatewayError): boolean {
+  const { code, details } = error;
+  const { status } = details;
+  if (error instanceof NoFault) return false;
   return TROUBLE.has(code) && !(typeof status === 'number' && status >= 400 && status < 500);
 }
 
@@ -28,8 +33,8 @@ export interface BreakerState {
 }
 
 export interface BreakerEvents {
-  /** From now on no call passes. Waiting calls fail with `error`. */
-  opened(error: GatewayError): void;
+  /** From now on no call passes, or none of `culprit`. Waiting calls fail with `error`. */
+  opened(error: GatewayError, culprit: string | null): void;
   closed(): void;
 }
 
@@ -46,15 +51,17 @@ export class Breaker {
   /** The call that is testing the server. */
   probe: object | null = null;
   last: GatewayError | null = null;
+  /** The only agent whose calls have failed since the last success; null if there are several. */
+  culprit: string | null = null;
 
   constructor(server: string, events: BreakerEvents) {
     this.server = server;
     this.events = events;
   }
 
-  /** Why a call may not pass; null if it may. */
-  refusal(): GatewayError | null {
-    if (this.isClosed) return null;
+  /** Why a call of this agent may not pass; null if it may. */
+  refusal(agent: string): GatewayError | null {
+    if (this.isClosed || (this.culprit !== null && this.culprit !== agent)) return null;
     const wait = Math.max(0, this.due - performance.now());
     if (this.probe === null && wait === 0) return null;
     return this.explain(wait);
@@ -65,14 +72,15 @@ export class Breaker {
     if (!this.isClosed) this.probe ??= call;
   }
 
-  /** The call has ended. `hasFullTime`: it had the server's full timeout. */
-  over(call: object, outcome: number, error: GatewayError | null, hasFullTime: boolean): void {
+  /** The call of this agent has ended. `hasFullTime`: it had the server's full timeout. */
+  over(call: object, agent: string, outcome: number, error: GatewayError | null, hasFullTime: boolean): void {
     const wasProbe = this.probe === call;
     if (wasProbe) this.probe = null;
     // A cancelled or refused call says nothing about the server.
     if (outcome === CANCELLED || outcome === REFUSED) return;
     if (outcome !== FAILED && outcome !== TIMEOUT) this.close();
-    else if (error !== null && showsTrouble(error) && (outcome === FAILED || hasFullTime)) this.fail(error, wasProbe);
+    else if (error !== null && showsTrouble(error) && (outcome === FAILED || hasFullTime))
+      this.fail(agent, error, wasProbe);
   }
 
   /** The server has restarted, so the next call may test it at once. */
@@ -89,17 +97,19 @@ export class Breaker {
     this.events.closed();
   }
 
-  fail(error: GatewayError, wasProbe: boolean): void {
+  fail(agent: string, error: GatewayError, wasProbe: boolean): void {
     // When a connection breaks, all of its calls end with the same error object. That counts as one failure.
     if (error === this.last) return;
     this.last = error;
+    if (this.failures === 0) this.culprit = agent;
+    else if (this.culprit !== agent) this.culprit = null;
     this.failures++;
     if (this.isClosed ? this.failures < MOST : !wasProbe) return;
     const isNew = this.isClosed;
     this.isClosed = false;
     const pause = backoffDelay(++this.openings);
     this.due = performance.now() + pause;
-    if (isNew) this.events.opened(this.explain(pause));
+    if (isNew) this.events.opened(this.explain(pause), this.culprit);
   }
 
   explain(wait: number): GatewayError {

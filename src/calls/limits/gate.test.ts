@@ -9,6 +9,7 @@ class TestCall implements Waiting {
   gate: Gate | null = null;
   before: Waiting | null = null;
   after: Waiting | null = null;
+  readonly agent = 'a';
   state: 'waiting' | 'running' | 'ended' | 'refused' = 'ended';
   readonly number: number;
   readonly admissions: number[];
@@ -88,7 +89,7 @@ describe('a gate', () => {
             } else if (one.kind === 'resize') {
               gate.resize(one.limit, gate.room);
               most = Math.max(one.limit, before);
-            } else gate.clear(new GatewayError('source_busy', 'x'));
+            } else gate.clear(new GatewayError('source_busy', 'x'), null);
             most = Math.max(gate.limit, Math.min(most, Math.max(before, gate.limit)));
             expect(count('running')).toBe(gate.running);
             expect(count('waiting')).toBe(gate.waiting);

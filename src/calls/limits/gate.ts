@@ -9,6 +9,8 @@ export interface Waiting {
   gate: Gate | null;
   before: Waiting | null;
   after: Waiting | null;
+  /** The agent that it waits for. */
+  readonly agent: string;
   /** It has reached the head of the queue and now holds a place. */
   admitted(): void;
   /** It is removed from the queue without getting a place. */
@@ -78,9 +80,12 @@ export class Gate {
     this.waiting--;
   }
 
-  /** Refuses everything in the queue. */
-  clear(error: GatewayError): void {
-    while (this.first !== null) this.first.refuse(error);
+  /** Refuses everything in the queue, or everything of one agent. */
+  clear(error: GatewayError, agent: string | null): void {
+    const all: Waiting[] = [];
+    for (let one = this.first; one !== null; one = one.after) if (agent === null || one.agent === agent) all.push(one);
+    // The end of one call may end another.
+    for (const one of all) if (one.gate === this) one.refuse(error);
   }
 
   /** Changes the limits. Running calls keep their places. */

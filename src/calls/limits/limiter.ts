@@ -82,7 +82,7 @@ export class CallLimiter implements Limiter {
     call.timeout = limits.timeout;
     call.totalTimeout = limits.totalTimeout;
     if (this.hasBudgets && this.#spend(call)) return false;
-    if (breaker !== null && !breaker.isClosed) requireClosed(breaker);
+    if (breaker !== null && !breaker.isClosed) requireClosed(breaker, call);
     for (let i = 0; i < gates.length; i++) if (!gates[i]!.enter()) return this.#wait(call, i);
     this.occupy(call);
     return true;
@@ -97,7 +97,7 @@ export class CallLimiter implements Limiter {
   leave(call: Call, outcome: number, error: GatewayError | null): void {
     const { gates, breaker, limits } = this;
     // The breaker goes first: if it opens, no waiting call may take the places that become free.
-    if (breaker !== null) breaker.over(call, outcome, error, limits.hasFullTime);
+    if (breaker !== null) breaker.over(call, call.by.agent, outcome, error, limits.hasFullTime);
     this.free(gates.length);
   }
 
@@ -124,7 +124,7 @@ export class CallLimiter implements Limiter {
 
   #cut({ method, entry, by }: Call, result: Parts, limit: number): Buffer | GatewayError | null {
     try {
-      return cutResult(method, entry, result, limit, (text) => this.context.spilled.keep(by.principal, text));
+      return cutResult(method, entry, result, limit, (text) => this.context.spilled.keep(by, text));
     } catch (error) {
       return toGatewayError(error);
     }
@@ -141,7 +141,7 @@ export class CallLimiter implements Limiter {
     call.cacheKey = cacheFor === null ? null : cache.keyOf(call.entry, call.message);
     const known = call.cacheKey === null ? null : cache.find(call.cacheKey, cacheFor!);
     // Check this before taking from the budgets: a call that is refused for another reason must not use them up.
-    if (known === null) this.#requireRoom();
+    if (known === null) this.#requireRoom(call);
     for (const rate of rates) rate.take(now);
     for (const { count } of days) count.take();
     if (known === null) {
@@ -154,8 +154,8 @@ export class CallLimiter implements Limiter {
     return true;
   }
 
-  #requireRoom(): void {
-    if (this.breaker !== null) requireClosed(this.breaker);
+  #requireRoom(call: Call): void {
+    if (this.breaker !== null) requireClosed(this.breaker, call);
     const full = this.gates.find((gate) => gate.isFull);
     if (full !== undefined) throw busy(full);
   }
@@ -191,6 +191,10 @@ class WaitingCall implements Waiting {
     limiter.gates[at]!.join(this);
   }
 
+  get agent(): string {
+    return this.call.by.agent;
+  }
+
   admitted(): void {
     const { limiter, call } = this;
     for (this.at++; this.at < limiter.gates.length; this.at++) {
@@ -200,7 +204,7 @@ class WaitingCall implements Waiting {
       else gate.join(this);
       return;
     }
-    const refusal = limiter.breaker?.refusal() ?? null;
+    const refusal = limiter.breaker?.refusal(this.agent) ?? null;
     if (refusal !== null) {
       this.refuse(refusal);
       return;
@@ -225,8 +229,8 @@ class WaitingCall implements Waiting {
   }
 }
 
-function requireClosed(breaker: Breaker): void {
-  const refusal = breaker.refusal();
+function requireClosed(breaker: Breaker, { by }: Call): void {
+  const refusal = breaker.refusal(by.agent);
   if (refusal !== null) throw refusal;
 }
 

@@ -82,9 +82,9 @@ export function createLimiters(config: Config, { events, find, agent: agentLimit
     const known = breakers.get(id);
     if (known?.server === key) return known;
     const breaker = new Breaker(key, {
-      opened(error) {
+      opened(error, culprit) {
         events.emit('note', { source: key, message: error.message });
-        counters.gate({ agent: null, sourceId: id, tool: null })?.clear(error);
+        counters.gate({ agent: null, sourceId: id, tool: null })?.clear(error, culprit);
       },
       closed: () => events.emit('note', { source: key, message: 'answers again, and is called as before' }),
     });

@@ -1,5 +1,5 @@
 /**
- * Stores the results that were cut, so that the principal that got the beginning can read the rest as a resource, piece
+ * Stores the results that were cut, so that the client that got the beginning can read the rest as a resource, piece
  * by piece. Texts expire after some minutes. The total size is bounded, and the oldest texts are dropped first.
  */
 import { randomBytes } from 'node:crypto';
@@ -17,9 +17,9 @@ export interface SpilledText {
 
 export interface SpillStore {
   /** Returns the URI of the text's beginning; null if the text is too large to store. */
-  keep(principal: string, kept: SpilledText): string | null;
-  /** The result of a `resources/read` by the principal that owns the text; null for any other request. */
-  read(principal: string, message: Message): Buffer | null;
+  keep(owner: unknown, kept: SpilledText): string | null;
+  /** The result of a `resources/read` by the caller that owns the text; null for any other request. */
+  read(owner: unknown, message: Message): Buffer | null;
   close(): void;
 }
 
@@ -29,7 +29,8 @@ const MOST_BYTES = 64 * 1024 * 1024;
 const LIFETIME = 10 * 60_000;
 
 interface Record extends SpilledText {
-  readonly principal: string;
+  /** The caller: another session of the same agent is another client. */
+  readonly owner: unknown;
   readonly until: number;
 }
 
@@ -58,22 +59,22 @@ export function createSpillStore(most = MOST_BYTES, lifetime = LIFETIME): SpillS
   }
 
   return {
-    keep(principal, { text, mimeType, piece }) {
+    keep(owner, { text, mimeType, piece }) {
       if (text.length > most) return null;
       const id = randomBytes(18).toString('base64url');
-      records.set(id, { principal, text, mimeType, piece, until: performance.now() + lifetime });
+      records.set(id, { owner, text, mimeType, piece, until: performance.now() + lifetime });
       bytes += text.length;
       sweep();
       return SCHEME + id;
     },
-    read(principal, { bytes: message, uriStart, uriEnd }) {
+    read(owner, { bytes: message, uriStart, uriEnd }) {
       if (uriStart < 0 || message[uriStart] !== 0x22) return null;
       const uri = decodeString(message, uriStart, uriEnd);
       if (!uri.startsWith(SCHEME)) return null;
       const [id = '', query = ''] = uri.slice(SCHEME.length).split('?');
       const record = records.get(id);
-      // The answer is the same as for an unknown URI, so a principal cannot learn which texts of others exist.
-      if (record === undefined || record.principal !== principal || record.until <= performance.now()) return null;
+      // The answer is the same as for an unknown URI, so a client cannot learn which texts of others exist.
+      if (record === undefined || record.owner !== owner || record.until <= performance.now()) return null;
       return readPiece(uri, SCHEME + id, record, query);
     },
     close() {

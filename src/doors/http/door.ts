@@ -77,6 +77,8 @@ export interface DoorServer {
   origin(): string;
   /** Why the door must not open; null if it may. */
   refusal(hasCredentials: boolean): string | null;
+  /** Whether its streams are in the metrics. Default: true. */
+  readonly isCounted?: boolean;
 }
 
 /** Milliseconds between keep-alives of streams and checks for idle sessions. */
@@ -135,9 +137,12 @@ export async function makeDoor(
   }, KEEPALIVE);
   timer.unref();
 
-  const removeGauge = gateway.metrics.add(() => [
-    gauge('toolgate_http_streams', 'Event streams that clients hold open.', backpressure.streams),
-  ]);
+  const removeGauge =
+    server.isCounted === false
+      ? () => {}
+      : gateway.metrics.add(() => [
+          gauge('toolgate_http_streams', 'Event streams that clients hold open.', backpressure.streams),
+        ]);
 
   return {
     handle: (request, response) => front.handle(request, response),

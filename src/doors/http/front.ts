@@ -141,7 +141,8 @@ export class HttpFront {
   }
 }
 
-async function hasOperatorKey({ headers }: IncomingMessage, env: Gateway['env']): Promise<boolean> {
+/** Whether the bearer token of a request is the operator's key. */
+export async function hasOperatorKey({ headers }: IncomingMessage, env: Gateway['env']): Promise<boolean> {
   const token = /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1] ?? '';
   return isOperatorKey(token, await operatorKey(env));
 }

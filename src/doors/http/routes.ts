@@ -7,6 +7,8 @@ import { isParamHeader } from '../../protocol/param-headers.ts';
 import { APPROVALS_PATH, decideApproval, listApprovals } from './admin/approvals.ts';
 import { sendMetrics } from './admin/metrics.ts';
 import { reload } from './admin/reload.ts';
+import { STATUS_PATH, type StartedAs, sendStatus } from './admin/status.ts';
+import { TOOLS_PATH, useTool } from './admin/tools.ts';
 import { METADATA_PATH, metadataUrl, resourceMetadata } from './auth/challenge.ts';
 import type { SseHandlers } from './mcp/sse.ts';
 import { sendDocsPage } from './rest/docs-page.ts';
@@ -31,6 +33,8 @@ export interface DoorHandlers {
   isDraining(): boolean;
   /** The resource URL that tokens must be issued for. */
   resource(): string;
+  /** How the gateway was started, as far as the door knows. */
+  readonly startedAs?: StartedAs;
 }
 
 /** A route without its path, to be used at several paths. */
@@ -47,7 +51,17 @@ export const MCP_HEADERS: readonly string[] = [
 
 const PAGE_HEADERS: readonly string[] = [
   ...MCP_HEADERS,
-  ...['x-toolset', 'x-namespace', 'x-task', 'x-agent-id', 'x-request-id', 'if-none-match', 'traceparent', 'tracestate'],
+  ...[
+    'x-toolset',
+    'x-namespace',
+    'x-task',
+    'x-agent-id',
+    'x-request-id',
+    'mcp-client-id',
+    'if-none-match',
+    'traceparent',
+    'tracestate',
+  ],
 ];
 
 export function mcpRoute(handle: AgentHandler): Anywhere<AgentRoute> {
@@ -146,10 +160,24 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
         path: '/reload',
         methods: ['POST'],
         access: 'agent',
-        errors: 'rpc',
+        errors: 'rest',
         scope: FULL_SCOPE,
         isEnabled: ({ manager }) => manager.token() !== null,
         handle: (request, response, headers) => reload(gateway, request, response, headers),
+      },
+      {
+        path: STATUS_PATH,
+        methods: READ,
+        access: 'operator',
+        errors: 'rpc',
+        handle: (_, response, headers) => sendStatus(gateway, handlers.startedAs ?? null, response, headers),
+      },
+      {
+        path: `${TOOLS_PATH}/*`,
+        methods: ['GET', 'POST'],
+        access: 'operator',
+        errors: 'rest',
+        handle: (request, response, headers) => useTool(gateway, request, response, headers),
       },
       {
         path: APPROVALS_PATH,

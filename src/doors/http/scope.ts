@@ -1,5 +1,6 @@
 /** The scope that a request asks for by its URL or headers: a toolset, a namespace, a task. */
 import type { IncomingMessage } from 'node:http';
+import { goneToolset, type Toolset } from '../../access/toolset.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { Scope } from '../../calls/caller.ts';
 import { type Task, taskFromText } from '../../config/task.ts';
@@ -83,13 +84,19 @@ export async function narrowScope(
   request: IncomingMessage,
   agent: string,
 ): Promise<Scope> {
-  // A session's namespace was checked when the session was opened.
-  if (namespace !== null && !isInSession(request)) await findNamespace(gateway, agent, namespace);
-  const toolset = name === null ? null : await gateway.findToolset(agent, name);
-  if (name !== null && toolset === null)
-    throw new GatewayError('path_unknown', `There is no toolset "${name}". Build it, or use /mcp.`);
+  // What a session was opened with was checked then. It goes on if its toolset is removed, with an empty list.
+  const isOpened = isInSession(request);
+  if (namespace !== null && !isOpened) await findNamespace(gateway, agent, namespace);
+  const toolset = name === null ? null : await findToolset(gateway, agent, name, isOpened);
   if (task !== null) requireProfile(task, gateway.config.tasks.rules());
   return { ...scope, toolset, namespace, task };
+}
+
+async function findToolset(gateway: Gateway, agent: string, name: string, isOpened: boolean): Promise<Toolset> {
+  const toolset = await gateway.findToolset(agent, name);
+  if (toolset !== null) return toolset;
+  if (isOpened) return goneToolset(name);
+  throw new GatewayError('path_unknown', `There is no toolset "${name}". Build it, or use /mcp.`);
 }
 
 function isInSession({ headers, url = '/' }: IncomingMessage): boolean {

@@ -8,12 +8,18 @@ import { GatewayError } from '../../base/errors.ts';
 import { isLoopback } from '../../base/loopback.ts';
 import type { HttpConfig } from '../../config/http.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import { limitConnections } from './connection-limits.ts';
 import type { HttpDoor, HttpDoorOptions } from './door.ts';
 
 /** Where to listen, and who may use the door. */
 export interface ListenOptions extends HttpDoorOptions {
   readonly host: string;
   readonly port: number;
+  /**
+   * How the user chooses the port, for the error if it is taken.
+   * @internal
+   */
+  readonly portOption?: string;
 }
 
 /** An HTTP door with a listening server. */
@@ -33,7 +39,7 @@ export interface ListeningDoor extends HttpDoor {
  * await http.close();
  */
 export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Promise<ListeningDoor> {
-  const { host, port, identify } = options;
+  const { host, port, portOption = 'the option "port"', identify } = options;
   const { makeDoor } = await import('./door.ts');
   let bound = port;
   const origin = () => originOf(host, bound);
@@ -44,7 +50,9 @@ export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Pr
       identify === undefined ? refusalToListen(host, gateway.config.http, hasCredentials) : null,
   });
   const { handle, serves, basePath, turnOut } = door;
-  const listening = await listenFor(door, port, host);
+  const refused = (message: string) => gateway.events.emit('note', { source: 'toolgate', message });
+  const limit = (server: Server) => limitConnections(server, gateway.config.http, refused);
+  const listening = await listenFor(door, port, host, portOption, limit);
   bound = listening.port;
   return {
     url: `${origin()}${basePath}/mcp`,
@@ -89,8 +97,10 @@ export async function listenFor(
   door: Pick<HttpDoor, 'handle' | 'drain' | 'close'>,
   port: number,
   host: string,
+  portOption: string,
+  limit: (server: Server) => void = limitConnections,
 ): Promise<ListeningServer> {
-  const server = await openServer(door.handle, port, host).catch(async (error: unknown) => {
+  const server = await openServer(door.handle, port, host, portOption, limit).catch(async (error: unknown) => {
     await door.close();
     throw error;
   });
@@ -110,7 +120,13 @@ export async function listenFor(
 }
 
 /** Sets the limits that a server on a network needs. */
-async function openServer(handle: RequestListener, port: number, host: string): Promise<Server> {
+async function openServer(
+  handle: RequestListener,
+  port: number,
+  host: string,
+  portOption: string,
+  limit: (server: Server) => void,
+): Promise<Server> {
   // Loaded on first use, for the same reason as the door.
   const { createServer } = await import('node:http');
   const server = createServer({
@@ -118,11 +134,14 @@ async function openServer(handle: RequestListener, port: number, host: string): 
     keepAliveTimeout: 65_000,
     headersTimeout: 10_000,
     requestTimeout: 60_000,
+    // Node looks for connections that exceed these times only every 30 s otherwise.
+    connectionsCheckingInterval: 2_000,
     // Node would silently drop a second Host or Authorization header. Joined values match nothing and are refused.
     joinDuplicateHeaders: true,
   });
   server.on('request', handle);
-  await listen(server, port, host);
+  limit(server);
+  await listen(server, port, host, portOption);
   return server;
 }
 
@@ -130,14 +149,14 @@ export function originOf(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-function listen(server: Server, port: number, host: string): Promise<void> {
+function listen(server: Server, port: number, host: string, portOption: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const why =
         error.code === 'EADDRINUSE'
-          ? `port ${port} on ${host} is in use; choose another with --port`
+          ? `port ${port} on ${host} is in use; choose another with ${portOption}`
           : error.code === 'EACCES'
-            ? `port ${port} needs more privileges; choose one above 1023 with --port`
+            ? `port ${port} needs more privileges; choose one above 1023 with ${portOption}`
             : error.message;
       reject(new GatewayError('listen_refused', `Toolgate cannot listen: ${why}.`));
     });

@@ -1,5 +1,7 @@
-/** Clients without a session. They are recognized by their identity and by the scope that their requests name. */
-import type { Toolset } from '../../access/toolset.ts';
+/**
+ * Clients without a session. They are recognized by their identity, by the scope that their requests name, and by the id
+ * that they send, if they do.
+ */
 import type { Scope } from '../../calls/caller.ts';
 import type { Identity } from '../../calls/identity.ts';
 import { taskKey } from '../../plans/narrow-to-task.ts';
@@ -12,7 +14,7 @@ export interface SessionlessClient {
 }
 
 export interface SessionlessClients<R extends SessionlessClient> {
-  of(identity: Identity, scope: Scope): R;
+  of(identity: Identity, scope: Scope, clientId?: string | null): R;
   readonly all: Iterable<R>;
   readonly size: number;
   /** Forgets idle clients whose last request is older than `ttl`. */
@@ -27,20 +29,19 @@ export interface Memory {
 
 interface RememberedClient<R> {
   readonly client: R;
-  readonly toolset: Toolset | null;
   /** Whether it has sent another request since the last time that room was made. */
   wasUsed: boolean;
   lastUse: number;
 }
 
-function keyOf({ principal, agent }: Identity, { toolset, namespace, task }: Scope): string {
-  return JSON.stringify([principal, agent, toolset?.name, namespace, task === null ? null : taskKey(task)]);
+function keyOf({ principal, agent }: Identity, { toolset, namespace, task }: Scope, clientId: string | null): string {
+  return JSON.stringify([principal, agent, toolset?.name, namespace, task === null ? null : taskKey(task), clientId]);
 }
 
 /** Tokens can name any number of principals. Beyond this many clients, some that were not used lately are forgotten. */
 const MOST = 4_096;
 
-/** Without sessions, lists may differ only by agent, so the agent owns the selection. */
+/** Without sessions, lists may differ only by what a request says, so the agent owns the selection, or its client. */
 export function createSessionlessClients<R extends SessionlessClient>(
   create: (identity: Identity, scope: Scope) => R,
   { most = MOST, ttl = Number.POSITIVE_INFINITY }: Memory = {},
@@ -74,25 +75,22 @@ export function createSessionlessClients<R extends SessionlessClient>(
   function join(key: string, identity: Identity, scope: Scope): R {
     if (sessionless.size >= most) makeRoom();
     const client = create(identity, scope);
-    sessionless.set(key, { client, toolset: scope.toolset, wasUsed: false, lastUse: lastUse() });
+    sessionless.set(key, { client, wasUsed: false, lastUse: lastUse() });
     return client;
   }
 
   return {
-    of(identity, scope) {
+    of(identity, scope, clientId = null) {
       const { principal, agent } = identity;
       const { toolset, namespace, task } = scope;
       // A principal's agent can change with the configuration, so both are part of the key.
       const isPlain = toolset === null && namespace === null && task === null && principal === agent;
-      const key = isPlain ? agent : keyOf(identity, scope);
+      const key = isPlain && clientId === null ? agent : keyOf(identity, scope, clientId);
       const known = sessionless.get(key);
       if (known === undefined) return join(key, identity, scope);
       known.wasUsed = true;
       known.lastUse = lastUse();
-      if (toolset === null || JSON.stringify(known.toolset) === JSON.stringify(toolset)) return known.client;
-      // The toolset has changed since the client was remembered.
-      forget(key, known);
-      return join(key, identity, scope);
+      return known.client;
     },
     get all() {
       return [...sessionless.values()].map(({ client }) => client);

@@ -76,7 +76,7 @@ class Relay {
   }
 
   async #forwardLine(bytes: Buffer): Promise<void> {
-    const message = readBatch(bytes) === null ? readMessage(bytes) : null;
+    const message = readBatch(bytes, Number.POSITIVE_INFINITY) === null ? readMessage(bytes) : null;
     if (message === null) {
       const { closing, write } = this.#link;
       await this.#link.post(bytes, this.#session.headers(), closing.signal, write);

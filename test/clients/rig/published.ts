@@ -36,7 +36,7 @@ const aiSdk = fileURLToPath(new URL('../../tools/clients/with-ai-sdk.mjs', impor
 
 const claudeCode: Published = {
   title: 'Claude Code',
-  package: '@anthropic-ai/claude-code',
+  package: '@anthropic-ai/claude-code-linux-x64',
   start(place) {
     const claude = clientTool('@anthropic-ai', 'claude-code-linux-x64', 'claude');
     const add = place.real(entryFor('claude', place.transport)).trim().split(' ').slice(1);
@@ -60,7 +60,7 @@ const claudeCode: Published = {
 
 const codex: Published = {
   title: 'Codex',
-  package: '@openai/codex',
+  package: '@openai/codex-linux-x64',
   start(place) {
     const config = `model = "scripted"
 model_provider = "standin"
@@ -128,7 +128,7 @@ const gemini: Published = {
 
 const opencode: Published = {
   title: 'opencode',
-  package: 'opencode-ai',
+  package: 'opencode-linux-x64',
   start(place) {
     const entry = JSON.parse(place.real(entryFor('opencode.json', place.transport)));
     const settings = {
@@ -244,7 +244,8 @@ export function versionOf({ package: name, python }: Published): string {
   for (const folder of ['', 'wide', 'clients']) {
     const { packages } = JSON.parse(readFileSync(join(tools, folder, 'package-lock.json'), 'utf8'));
     const found = packages[`node_modules/${name}`]?.version as string | undefined;
-    if (found !== undefined) return found;
+    // Codex names the platform in the version.
+    if (found !== undefined) return found.replace(/-linux-x64$/, '');
   }
   const line = new RegExp(`^${name}==(.+)$`, 'm').exec(readFileSync(join(tools, `python-${python}.txt`), 'utf8'));
   if (line === null) throw new Error(`no lock file in test/tools has ${name}`);

@@ -9,6 +9,7 @@ import { GatewayError, messageOf } from '../../../base/errors.ts';
 import type { HttpConfig } from '../../../config/http.ts';
 import type { ChangeReport } from '../../../gateway/change.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
+import { problemText } from '../../../sources/last-good.ts';
 import { sendJson } from '../wire/reply.ts';
 
 const hmacKey = randomBytes(32);
@@ -25,7 +26,7 @@ export async function reload(
   const folders = gateway.statuses().filter(({ kind }) => kind === 'folder');
   const namespacesOf = (keys: readonly string[]) =>
     [...new Set(folders.filter(({ key }) => keys.includes(key)).map(({ namespace }) => namespace))].sort();
-  const problems = problemsOf(report, gateway.redact);
+  const problems = [...problemsOf(report, gateway.redact), ...unservedIn(gateway)];
   const body = {
     reloaded: true,
     namespaces: [...gateway.namespaces()].sort(),
@@ -44,6 +45,17 @@ function problemsOf({ refused, problems, failures }: ChangeReport, redact: (text
     ...problems,
     ...failures.map(({ name, error }) => ({ source: name, message: messageOf(error) })),
   ].map(({ source, message }) => ({ source, message: redact(message) }));
+}
+
+/** What the servers cannot serve, such as tool files that did not load, and the folders of tools that are not up. */
+function unservedIn(gateway: Gateway) {
+  return gateway.statuses().flatMap(({ key, kind, state, detail, present, problems }) => {
+    const isDown = kind === 'folder' && !present && state !== 'broken';
+    return [...(isDown ? [`${state}: ${detail}`] : []), ...problems.map(problemText)].map((message) => ({
+      source: key,
+      message,
+    }));
+  });
 }
 
 function requireManager({ token, networks }: HttpConfig['manager'], { headers, socket }: IncomingMessage): void {

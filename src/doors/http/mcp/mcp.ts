@@ -15,6 +15,7 @@ import {
   readsEmptyEvents,
 } from '../../../protocol/revisions.ts';
 import { deliver } from '../../peer.ts';
+import { requireClientId } from '../client-id.ts';
 import type { AgentHandler } from '../router.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import { createBodyReader, Post, readOverHttp } from '../wire/body.ts';
@@ -39,8 +40,8 @@ export function createMcpHandler(
 
   function receive(post: Post, body: Buffer): void {
     const { request, identity, scope } = post;
-    const { depth } = gateway.config.limits;
-    const batch = readBatch(body);
+    const { depth, batch: most } = gateway.config.limits;
+    const batch = readBatch(body, most);
     if (batch !== null) {
       if (isModernHeader(request.headers)) throw batchRefused();
       const session = findSession(request, identity, scope);
@@ -132,6 +133,7 @@ export function createMcpHandler(
   }
 
   return (request, response, headers, identity, scope) => {
+    requireClientId(gateway, request.headers);
     if (request.method !== 'POST' && isModernHeader(request.headers))
       throw new GatewayError('method_not_allowed', 'Only POST is possible in this revision of the protocol.');
     switch (request.method) {
@@ -140,7 +142,7 @@ export function createMcpHandler(
         readBody(new Post(request, response, headers, identity, scope));
         return;
       case 'GET': {
-        requireStreamReader(request.headers);
+        requireStreamReader(request.headers, true);
         const lastEventId = request.headers['last-event-id'];
         findSession(request, identity, scope).listen(response, headers, lastEventId as string | undefined);
         return;

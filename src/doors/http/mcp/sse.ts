@@ -12,6 +12,7 @@ import { readBatch } from '../../../protocol/read.ts';
 import { allowsBatch } from '../../../protocol/revisions.ts';
 import type { Exchange } from '../../answer.ts';
 import { deliver } from '../../peer.ts';
+import { requireClientId } from '../client-id.ts';
 import type { AgentHandler } from '../router.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import { createBodyReader, Post, readOverHttp } from '../wire/body.ts';
@@ -69,8 +70,8 @@ export function createSseHandlers(
 
   function receive({ request, response, headers, identity, scope }: Post, body: Buffer): void {
     const { peer, exchange } = find(request, identity, scope);
-    const { depth } = gateway.config.limits;
-    const batch = readBatch(body);
+    const { depth, batch: most } = gateway.config.limits;
+    const batch = readBatch(body, most);
     if (batch !== null && (peer.revision === null || !allowsBatch(peer.revision)))
       throw new GatewayError('request_invalid', 'A batch is not allowed here; send one message at a time.');
     const messages = (batch ?? [body]).map((part) => readOverHttp(part, depth, request.headers));
@@ -91,6 +92,7 @@ export function createSseHandlers(
 
   return {
     open(request, response, headers, identity, scope) {
+      requireClientId(gateway, request.headers);
       requireStreamReader(request.headers);
       const stream = new EventStream(backpressure, 'standing', null);
       const session = sessions.open(scope, () => new SseSession(gateway, identity, scope, stream));

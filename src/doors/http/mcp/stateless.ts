@@ -14,6 +14,7 @@ import { checkMethodHeader, checkNameHeader, type Headers, mismatch } from '../.
 import { isModern, MODERN_REVISION } from '../../../protocol/revisions.ts';
 import { errorReply } from '../../../protocol/rpc.ts';
 import { ModernPeer } from '../../modern.ts';
+import { readClientId } from '../client-id.ts';
 import { requireNamespace } from '../scope.ts';
 import { createSessionlessClients, type Memory, type SessionlessClients } from '../sessionless.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
@@ -63,9 +64,12 @@ export function createStateless(gateway: Gateway, backpressure: Backpressure, me
     },
     receive(message, { request, response, headers, identity, scope }) {
       let abilities: ClientAbilities | null;
+      let clientId: string | null;
       try {
         abilities = check(message, request.headers, gateway.config.revisions);
         if (abilities !== null) requireNamespace(gateway, scope);
+        // A program has made the id part of the principal.
+        clientId = identity.via === 'program' ? null : readClientId(request.headers);
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error;
         const id = isRequest(message) ? idText(message) : null;
@@ -77,7 +81,7 @@ export function createStateless(gateway: Gateway, backpressure: Backpressure, me
         return;
       }
       const answer = peers
-        .of(identity, scope)
+        .of(identity, scope, clientId)
         .request(
           message,
           abilities,

@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
+import { Queue } from '../../../base/queue.ts';
 import { oneLine } from '../../../protocol/json.ts';
 import { partsOnOneLine } from '../../../protocol/parts.ts';
 import { type Reply, replyLength, replyText, writeReply } from '../../../protocol/rpc.ts';
@@ -151,7 +152,7 @@ export class StreamLog {
   primes = false;
   /** The streams that a client can reconnect to. */
   streams: EventStream[] = [];
-  kept: KeptEvent[] = [];
+  readonly kept = new Queue<KeptEvent>();
   size = 0;
   /** The number of the last stream. */
   last = 0;
@@ -182,7 +183,7 @@ export class StreamLog {
 
   /** Forgets events that are too old, and streams that are over. */
   sweep(now: number): void {
-    while (this.kept.length > 0 && now - this.kept[0]!.at > KEEP_FOR) this.drop();
+    while (this.kept.length > 0 && now - this.kept.first!.at > KEEP_FOR) this.drop();
     this.streams = this.streams.filter((stream) => !this.isDone(stream));
   }
 
@@ -202,7 +203,7 @@ export class StreamLog {
     this.budget.used -= this.size;
     for (const stream of this.streams) stream.end();
     this.streams = [];
-    this.kept = [];
+    this.kept.clear();
     this.size = 0;
   }
 

@@ -17,6 +17,8 @@ const WORKER_STATUSES: ReadonlyMap<string, number> = new Map([
   ['tool_not_found', 404],
   ['invalid_arguments', 422],
   ['execution_timeout', 504],
+  // A tool that lacks a package. It is the gateway that answers 503, while a folder cannot be served at all.
+  ['dependency_error', 500],
 ]);
 
 /**

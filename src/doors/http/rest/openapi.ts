@@ -11,6 +11,9 @@ import { toOpenApiSchema } from './openapi-schema.ts';
 export interface OpenApiOptions {
   readonly title: string;
   readonly description: string;
+  /** Of a namespace that has them. */
+  readonly version?: string;
+  readonly author?: string;
   /** The address that its paths begin with. */
   readonly server: string;
   /** The path before the name of a tool. */
@@ -34,7 +37,7 @@ export interface DocumentedTool {
 const LONGEST_ID = 64;
 
 export function openApi(tools: readonly DocumentedTool[], options: OpenApiOptions): JsonObject {
-  const { title, description, server, prefix, needsToken, toolset } = options;
+  const { title, description, version = VERSION, author, server, prefix, needsToken, toolset } = options;
   const schemas: Record<string, unknown> = { Error: ERROR };
   const taken = new Set<string>();
   const paths: Record<string, unknown> = {};
@@ -44,7 +47,12 @@ export function openApi(tools: readonly DocumentedTool[], options: OpenApiOption
   }
   return {
     openapi: '3.1.0',
-    info: { title, version: VERSION, ...(description !== '' && { description }) },
+    info: {
+      title,
+      version,
+      ...(description !== '' && { description }),
+      ...(author !== undefined && { contact: { name: author } }),
+    },
     servers: [{ url: server }],
     security: needsToken ? [{ bearer: [] }] : [],
     paths,

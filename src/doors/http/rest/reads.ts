@@ -5,9 +5,12 @@ import { includesTool, type Toolset } from '../../../access/toolset.ts';
 import type { View } from '../../../access/view.ts';
 import type { Caller, Scope } from '../../../calls/caller.ts';
 import type { Identity } from '../../../calls/identity.ts';
-import { nameIn } from '../../../catalog/catalog.ts';
-import { KINDS } from '../../../catalog/item.ts';
+import { awayError, awayText } from '../../../catalog/away.ts';
+import { type Catalog, nameIn } from '../../../catalog/catalog.ts';
+import { hasNamespace } from '../../../catalog/narrow.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
+import type { ServerStatus } from '../../../sources/fleet.ts';
+import { problemText } from '../../../sources/last-good.ts';
 import { decodePart, pathOf } from '../path.ts';
 import type { AgentHandler } from '../router.ts';
 import { requireNamespace } from '../scope.ts';
@@ -60,10 +63,14 @@ export function createReadHandlers(gateway: Gateway, { callerOf, base, needsToke
 
   function documenting(isMcpo: boolean): AgentHandler {
     return reading((caller, request, response, headers, { namespace, toolset }) => {
+      requireUp(caller.view(), namespace);
       const path = namespace === null ? '' : `${isMcpo ? '' : '/ns'}/${encodeURIComponent(namespace)}`;
+      const servers = namespace === null ? [] : gateway.statuses().filter((server) => server.namespace === namespace);
+      const { description, ...about } = aboutOf(servers);
       const { bytes, etag } = documentsOf(caller.view()).openApi({
         title: namespace === null ? 'Toolgate' : `Toolgate: ${namespace}`,
-        description: caller.serverInstructions,
+        description: [description, caller.serverInstructions].filter(Boolean).join('\n\n'),
+        ...about,
         server: `${base()}${path}` || '/',
         prefix: isMcpo ? '' : '/tools',
         needsToken: needsToken(),
@@ -78,10 +85,12 @@ export function createReadHandlers(gateway: Gateway, { callerOf, base, needsToke
   return {
     list: reading(async (caller, _, response, headers, { namespace }) => {
       const tools = documentsOf(caller.view()).list;
+      requireUp(caller.view(), namespace);
       if (namespace !== null) return send(response, tools, headers);
       // Implicit toolsets are left out: they would only repeat the names of all tools.
       const toolsets = (await gateway.toolsets.list()).toolsets.filter(({ place }) => place !== 'implicit');
-      const tail = `,"toolsets":${JSON.stringify(visibleToolsets(caller.view(), toolsets))}}`;
+      const missing = missingServers(caller.view());
+      const tail = `,"toolsets":${JSON.stringify(visibleToolsets(caller.view(), toolsets))}${missing}}`;
       return send(response, Buffer.concat([TOOLS, tools, Buffer.from(tail)]), headers);
     }),
     definition: reading((caller, { url = '' }, response, headers) =>
@@ -108,6 +117,20 @@ function send(response: ServerResponse, body: Buffer, headers: readonly string[]
   sendReply(response, 200, { head: '', body, tail: '' }, headers);
 }
 
+/** Throws if a namespace has no tools because its servers are not up: an empty list would say that it is empty. */
+function requireUp({ entries, catalog }: View, namespace: string | null): void {
+  const { away } = catalog;
+  if (namespace === null || entries.tool.size > 0 || away.length === 0) return;
+  throw awayError(away, `The tools of the namespace "${namespace}" are not known now: ${awayText(away)}.`);
+}
+
+/** The servers whose tools are missing in the list, as a further member of it; empty if there are none. */
+function missingServers({ catalog }: View): string {
+  const missing = catalog.away.filter(({ isListed }) => !isListed);
+  const servers = missing.map(({ key, state, reason }) => ({ server: key, state, reason }));
+  return servers.length === 0 ? '' : `,"unavailable":${JSON.stringify(servers)}`;
+}
+
 /** `part` says which part of the path is the tool's name, counted from the end. */
 function definitionAt(caller: Caller, url: string, part: number): Buffer {
   const view = caller.view();
@@ -131,14 +154,42 @@ function visibleToolsets({ entries }: View, toolsets: readonly Toolset[]) {
  * callers without a policy.
  */
 function countNamespaces(gateway: Gateway, { catalog, permission }: View) {
-  const counts = new Map<string, number>();
-  if (permission === null) for (const namespace of gateway.namespaces()) counts.set(namespace, 0);
-  for (const kind of KINDS)
-    for (const entry of catalog.claims[kind].values())
-      if (entry !== null && !counts.has(entry.namespace)) counts.set(entry.namespace, 0);
-  for (const { namespace } of catalog.entries.tool.values()) counts.set(namespace, (counts.get(namespace) ?? 0) + 1);
-  counts.delete('');
-  return [...counts].map(([name, tools]) => ({ name, tool_count: tools }));
+  const names = [...gateway.namespaces()].filter((name) => permission === null || hasNamespace(catalog, name));
+  const tools = [...catalog.entries.tool.values()];
+  const statuses = gateway.statuses().filter(({ key }) => permission === null || isVisible(catalog, key));
+  return names.map((name) => {
+    const servers = statuses.filter(({ namespace }) => namespace === name);
+    const count = tools.filter(({ namespace }) => namespace === name).length;
+    const problems = permission === null ? servers.flatMap((server) => server.problems.map(problemText)) : [];
+    return {
+      name,
+      ...aboutOf(servers),
+      tool_count: count,
+      ...stateOf(catalog, servers),
+      ...(problems.length > 0 && { problems }),
+    };
+  });
+}
+
+/** What a namespace says about itself. Absent members are not known. */
+function aboutOf(servers: readonly ServerStatus[]): Partial<Record<'description' | 'version' | 'author', string>> {
+  const first = (part: 'description' | 'version' | 'author') => servers.find((server) => server[part])?.[part];
+  const [description, version, author] = [first('description'), first('version'), first('author')];
+  return { ...(description && { description }), ...(version && { version }), ...(author && { author }) };
+}
+
+/** Whether a caller with this catalog may know about the server. */
+function isVisible({ sources, away }: Catalog, key: string): boolean {
+  return sources.has(key) || away.some((source) => source.key === key);
+}
+
+/** The state of a namespace: that of its first server that is not up. */
+function stateOf({ away }: Catalog, servers: readonly ServerStatus[]) {
+  const absence = servers.flatMap(({ key }) => away.find((source) => source.key === key) ?? [])[0];
+  const server = servers.find(({ key }) => key === absence?.key) ?? servers[0];
+  if (server === undefined) return { state: 'empty' };
+  const state = absence?.state ?? server.state;
+  return absence === undefined ? { state } : { state, reason: server.detail };
 }
 
 function isSame(asked: string | undefined, etag: string): boolean {

@@ -18,8 +18,9 @@ export function requireJsonReader({ accept }: IncomingHttpHeaders): void {
   if (!accepts(accept, JSON_TYPE)) throw notAcceptable(JSON_TYPE);
 }
 
-export function requireStreamReader({ accept }: IncomingHttpHeaders): void {
-  if (!accepts(accept, STREAM_TYPE)) throw notAcceptable(STREAM_TYPE);
+/** `isRequired`: the revision wants the header, and a client without it would wait for the end of the stream. */
+export function requireStreamReader({ accept }: IncomingHttpHeaders, isRequired = false): void {
+  if ((isRequired && accept === undefined) || !accepts(accept, STREAM_TYPE)) throw notAcceptable(STREAM_TYPE);
 }
 
 /** Whether the reply to a POST may be a stream. Throws if the client does not accept what its revision requires. */

@@ -31,6 +31,7 @@ interface FieldSchema {
   readonly maxLength?: number;
   readonly default?: unknown;
   readonly description?: string;
+  readonly anyOf?: readonly FieldSchema[];
 }
 
 interface Field {
@@ -146,6 +147,8 @@ function callForm(path: string, schema: ArgumentsSchema, status: HTMLElement, re
     event.preventDefault();
     button.disabled = true;
     showText(status, '…');
+    // An old result below a new error would look like the answer.
+    result.hidden = true;
     call()
       .catch((error: Error) => showText(status, error.message, true))
       .finally(() => {
@@ -155,13 +158,20 @@ function callForm(path: string, schema: ArgumentsSchema, status: HTMLElement, re
   return form;
 }
 
-function fieldOf(name: string, schema: FieldSchema, isRequired: boolean): Field {
+/** A value that may also be null, as Python writes it, is a field of the other type. */
+function withoutNull(schema: FieldSchema): FieldSchema {
+  const others = (schema.anyOf ?? []).filter(({ type }) => type !== 'null');
+  return others.length === 1 ? { ...others[0], ...schema } : schema;
+}
+
+function fieldOf(name: string, written: FieldSchema, isRequired: boolean): Field {
+  const schema = withoutNull(written);
   const types = [schema.type ?? []].flat().filter((type) => type !== 'null');
   const type = types.length === 1 ? types[0]! : '';
   const choices = schema.enum ?? (type === 'boolean' ? [true, false] : null);
   const isText = type === 'string' && choices === null;
   const isNumber = type === 'number' || type === 'integer';
-  const control = choices === null ? inputOf(schema, isText, isNumber) : selectOf(choices);
+  const control = choices === null ? inputOf(schema, isText, isNumber) : selectOf(choices, schema.default);
   control.name = name;
   const about = [schema.description, type || 'any', isRequired ? 'required' : ''].filter(Boolean).join(' · ');
   const parts = [make('b', { textContent: name }), make('small', { textContent: about }), control];
@@ -183,8 +193,10 @@ function fieldOf(name: string, schema: FieldSchema, isRequired: boolean): Field 
   };
 }
 
-function selectOf(choices: readonly unknown[]): HTMLSelectElement {
-  const options = choices.map((choice, i) => make('option', { textContent: String(choice), value: String(i) }));
+function selectOf(choices: readonly unknown[], preset: unknown): HTMLSelectElement {
+  const options = choices.map((choice, i) =>
+    make('option', { textContent: String(choice), value: String(i), selected: choice === preset }),
+  );
   return make('select', {}, make('option', { textContent: '', value: '' }), ...options);
 }
 

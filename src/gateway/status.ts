@@ -1,0 +1,91 @@
+/** The state of a running gateway in one value: for `toolgate status` and `/admin/status`. */
+import { isPattern } from '../base/pattern.ts';
+import { VERSION } from '../base/version.ts';
+import type { Caller } from '../calls/caller.ts';
+import type { WatchedServer } from '../calls/limits/limiters.ts';
+import type { Problem } from '../catalog/catalog.ts';
+import { tokensOfAll } from '../catalog/tokens.ts';
+import type { FirstList } from '../controls/first-list.ts';
+import type { Root } from './root.ts';
+
+/** A running gateway: its servers, its clients, and what they see. */
+export interface GatewayStatus {
+  readonly version: string;
+  readonly pid: number;
+  /** When it was started, as ISO 8601. */
+  readonly started: string;
+  /** The configuration file; null if it has none. */
+  readonly file: string | null;
+  readonly dataDir: string;
+  readonly servers: readonly ServerLine[];
+  readonly clients: readonly ClientStatus[];
+  /** What a new client sees, by agent; one entry without an agent if all agents see the same. */
+  readonly firstLists: readonly (FirstList & { readonly agent: string | null })[];
+  /** Dropped names and the like. */
+  readonly problems: readonly Problem[];
+}
+
+/** A server, with the tools that it has in the catalog. */
+export interface ServerLine extends WatchedServer {
+  readonly tools: number;
+  /** About how many tokens the definitions of these tools cost. */
+  readonly tokens: number;
+}
+
+/** A client, or a group of clients that nothing distinguishes. */
+export interface ClientStatus {
+  readonly agent: string;
+  readonly door: Caller['door'];
+  /** The client as people know it; null if its name is not known. */
+  readonly client: string | null;
+  /** Since when, as ISO 8601. */
+  readonly since: string;
+  /** The toolset that it has equipped, or that its address names; null for none. */
+  readonly toolset: string | null;
+  /** The namespace that its address names; null for none. */
+  readonly namespace: string | null;
+  /** How many tools it sees, Toolgate's own included, and about how many tokens they cost. */
+  readonly tools: number;
+  readonly tokens: number;
+}
+
+export function statusOf(root: Root): GatewayStatus {
+  const { config, catalog, callers, startedAt } = root;
+  const tools = [...catalog.entries.tool.values()];
+  return {
+    version: VERSION,
+    pid: process.pid,
+    started: startedAt,
+    file: config.file,
+    dataDir: config.dataDir,
+    servers: root.watchedStatuses().map((server) => {
+      const own = tools.filter(({ sourceKey }) => sourceKey === server.key);
+      return { ...server, tools: own.length, tokens: tokensOfAll(own) };
+    }),
+    clients: [...callers.all].filter(({ isOperator }) => !isOperator).map(clientStatus),
+    firstLists: agentsOf(root).map((agent) => ({ agent, ...root.firstList(agent ?? 'default') })),
+    problems: catalog.problems,
+  };
+}
+
+function clientStatus(caller: Caller): ClientStatus {
+  const { selection, entries } = caller.view();
+  const shown = [...entries.tool.values()];
+  const { title } = caller.own.traits;
+  return {
+    agent: caller.agent,
+    door: caller.door,
+    client: title === 'unknown' ? null : title,
+    since: new Date(caller.joined).toISOString(),
+    toolset: selection.toolset?.name ?? null,
+    namespace: caller.namespace,
+    tools: shown.length,
+    tokens: tokensOfAll(shown),
+  };
+}
+
+/** The agents that have policies of their own. Without policies all agents see the same. */
+function agentsOf({ config: { policy } }: Root): readonly (string | null)[] {
+  const named = (policy?.agents ?? []).map(({ name }) => name).filter((name) => !isPattern(name));
+  return named.length === 0 ? [null] : named;
+}

@@ -1,0 +1,82 @@
+/** Functions of a program as tools that ask: the user and the model of the client, who calls, and what was kept. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { defineTool, type McpServerHandle } from '../../src/index.ts';
+import { connectHttp } from '../support/connection.ts';
+import { ABLE, accept, answersTo, answerWith, askedIn, callModern } from '../support/questions.ts';
+import { startServer } from './support.ts';
+
+const none = z.object({});
+
+const tools = [
+  defineTool({
+    name: 'ask',
+    description: 'Asks for a word.',
+    inputSchema: none,
+    async execute(_, ctx) {
+      const asked = await ctx.elicit('A word?', z.object({ word: z.string() }));
+      return asked.action === 'accept' ? `got ${asked.content.word}` : asked.action;
+    },
+  }),
+  defineTool({
+    name: 'write',
+    description: 'Lets the model write.',
+    inputSchema: none,
+    execute: async (_, { sample }) => `wrote ${(await sample({ messages: [] })).text}`,
+  }),
+  defineTool({
+    name: 'count',
+    description: 'Counts the calls of a session.',
+    inputSchema: none,
+    async execute(_, ctx) {
+      const calls = ((await ctx.state.get<number>('calls')) ?? 0) + 1;
+      await ctx.state.set('calls', calls);
+      return JSON.stringify([ctx.agent, ctx.clientId, ctx.sessionId, calls]);
+    },
+  }),
+];
+
+describe('a function of a program', () => {
+  let server: McpServerHandle & { url: string };
+
+  beforeAll(async () => {
+    server = await startServer({
+      catalog: { words: { name: 'Words', description: 'Words.', tools } },
+      startup: { mode: 'STATIC', toolsets: 'ALL' },
+    });
+  });
+
+  const open = async (id: string, capabilities = ABLE) =>
+    answerWith((await connectHttp(server.url, { 'mcp-client-id': id }, capabilities)).client, accept);
+  const call = async (client: Awaited<ReturnType<typeof open>>['client'], name: string) => {
+    const { content } = await client.callTool({ name: `words.${name}`, arguments: {} });
+    return (content as { text: string }[])[0]!.text;
+  };
+
+  it('asks the user and the model of the client that called', async () => {
+    const [ann, bob] = await Promise.all([open('ann'), open('bob')]);
+    expect(await call(ann.client, 'ask')).toBe('got re A word?');
+    expect(await call(bob.client, 'write')).toBe('wrote word');
+    expect([ann.questions, bob.questions]).toEqual([['A word?'], ['sampling']]);
+    const mute = await connectHttp(server.url, { 'mcp-client-id': 'mute' }, {});
+    expect(await call(mute.client, 'ask')).toContain('does not support elicitation');
+  });
+
+  it('asks a client without sessions in rounds', async () => {
+    const cat = { url: server.url, headers: { 'mcp-client-id': 'cat' } };
+    const first = await callModern(cat, 'words.ask');
+    expect(askedIn(first)).toEqual(['A word?']);
+    const last = await callModern(cat, 'words.ask', {}, answersTo(first));
+    expect(last.result?.content?.[0]?.text).toBe('got yes');
+  });
+
+  it('knows who calls, and keeps values for the session', async () => {
+    const [ann, again] = await Promise.all([open('ann'), open('ann')]);
+    const [agent, clientId, session, first] = JSON.parse(await call(ann.client, 'count')) as unknown[];
+    expect([agent, clientId, first]).toEqual(['ann', 'ann', 1]);
+    expect(JSON.parse(await call(ann.client, 'count'))).toEqual(['ann', 'ann', session, 2]);
+    const other = JSON.parse(await call(again.client, 'count')) as unknown[];
+    expect(other[3]).toBe(1);
+    expect(other[2]).not.toBe(session);
+  });
+});
