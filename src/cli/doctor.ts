@@ -69,6 +69,7 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
       ...data,
       ...(await identityFindings(config)),
       ...(await secretFindings(config)),
+      ...approverFindings(config),
       ...argumentFindings(config),
       ...serverFindings(gateway, notes),
       ...(await folderFindings(gateway)),
@@ -160,6 +161,13 @@ async function secretFindings({ vault, dataDir }: Config): Promise<Diagnosis[]> 
       `${store.file} can be read by others (mode ${mode.toString(8).padStart(4, '0')}). Run: chmod 600 ${store.file}`,
     );
   return findings;
+}
+
+/** Warns if an answer of the client counts: whoever has the token of an agent can then approve what that agent does. */
+function approverFindings({ security: { approvers } }: Config): Diagnosis[] {
+  if (approvers !== 'client' && approvers !== 'any') return [];
+  const message = `with "${approvers}", an agent over HTTP can approve its own calls: whoever has its token can answer the question. Use "operator" unless you trust every client to ask a person.`;
+  return [{ level: 'warning', about: 'security.approvers', message }];
 }
 
 /** Warns about secrets in arguments, because everyone on the machine can read the arguments of a process. */

@@ -83,7 +83,7 @@ it('has every default filled in', () => {
     policy: null,
     security: {
       confirm: [],
-      approvers: 'any',
+      approvers: null,
       timeout: 300_000,
       onTimeout: 'deny',
       grants: [{ place: 'security.grants', agents: null, tools: ['*'], duration: 3_600_000, approval: true }],

@@ -280,7 +280,7 @@ it('accepts an empty configuration and fills in every default', () => {
     healthInterval: 30_000,
     resolvePackages: true,
     dataDir: '.toolgate',
-    security: { approvers: 'any', approvalTimeout: 300_000, onTimeout: 'deny' },
+    security: { approvalTimeout: 300_000, onTimeout: 'deny' },
     folders: {
       watch: true,
       debounce: 300,

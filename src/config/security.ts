@@ -30,7 +30,8 @@ export interface PromptRule extends SecurityRule {
 
 export interface SecurityConfig {
   readonly confirm: readonly ConfirmRule[];
-  readonly approvers: 'any' | 'client' | 'operator';
+  /** Null: the operator; on stdio also the person at the client, who started the gateway. */
+  readonly approvers: 'any' | 'client' | 'operator' | null;
   /** Milliseconds. */
   readonly timeout: number;
   readonly onTimeout: 'deny' | 'allow';
@@ -83,10 +84,11 @@ const securityShape = {
     .optional()
     .describe('Further calls that wait for a person.'),
   approvers: choice(['any', 'client', 'operator'])
-    .prefault('any')
+    .optional()
     .describe(
-      'Who decides. `client`: the person at the client, if the client can ask. `operator`: the holder of the operator key. ' +
-        '`any`: the first of them to answer.',
+      'Who decides. `operator`: the holder of the operator key. `client`: the person at the client, if the client can ask; ' +
+        'over HTTP anyone who has the token of an agent can answer in its place. `any`: the first of them to answer. ' +
+        'Default: `operator` over HTTP, `any` on standard input and output.',
     ),
   approval_timeout: duration(1).prefault('5m').describe('How long a call waits for a person.'),
   on_timeout: choice(['deny', 'allow']).prefault('deny').describe('What happens to a call that nobody decided on.'),

@@ -126,7 +126,7 @@ function requestAccess(context: ApprovalToolContext, caller: Caller, call: Call,
     return;
   }
   const offer = entry === null ? 'no server offers it' : canonicalName(entry);
-  const asking = context.approvals.ask({ kind: 'access', agent, tool, arguments: offer, reason }, null, (decision) => {
+  const asking = context.approvals.ask({ kind: 'access', agent, tool, arguments: offer, reason }, call, (decision) => {
     call.waiting = null;
     if (decision.approved) grant(decision.by, decision.lasting ?? rule.duration);
     else call.fail(new GatewayError('not_approved', `Access to "${tool}" was not granted.`));

@@ -1,13 +1,15 @@
 /** Calls that wait for an approval: who may decide, what happens to them, and that none runs without one. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readPetitions } from '../../src/index.ts';
+import { waitForLines } from '../support/audit-records.ts';
 import { runCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
-import { answersTo, askedIn, callModern, jsonOf, openLegacy } from '../support/questions.ts';
+import { answersTo, askedIn, callModern, jsonOf, openLegacy, openLegacyPipe } from '../support/questions.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 
@@ -155,7 +157,53 @@ describe('an approval decision', () => {
   });
 });
 
-describe('the user of the client', () => {
+describe('over HTTP, by default', () => {
+  it('an agent cannot approve its own call: the client is not asked, and its answer would not count', async () => {
+    const { client, questions } = await openLegacy(gateway, () => ({ action: 'accept' }));
+    const calling = call(client, 'a_count');
+    const { id } = await waiting();
+    await cli(['deny', id]);
+    expect(await calling).toContain('not_approved');
+    expect(questions).toEqual([]);
+  });
+
+  it('nor can it without a session: no question comes back that it could answer', async () => {
+    const calling = callModern(gateway, 'a_count');
+    const { id } = await waiting();
+    await cli(['deny', id]);
+    const { result } = await calling;
+    expect(result).toMatchObject({ resultType: 'complete', isError: true });
+    expect(result!.content![0]!.text).toContain('not_approved');
+  });
+});
+
+it('on stdio the person at the client is asked by default, because that person started the gateway', async () => {
+  const { client, questions } = await openLegacyPipe(config(), () => ({ action: 'accept' }));
+  expect(await call(client, 'a_count')).toBe('1');
+  expect(questions).toEqual([expect.stringContaining('wants to call "a_count"')]);
+});
+
+describe('the user of the client, with approvers = "any"', () => {
+  let gateway: HttpGateway;
+  beforeAll(async () => {
+    gateway = await startHttp({ config: config('approvers = "any"'), env });
+  });
+
+  it('is named in the audit as the client, and the operator by name', async () => {
+    const { client } = await openLegacy(gateway, () => ({ action: 'accept' }));
+    await call(client, 'a_count');
+    const { client: other } = await gateway.connect();
+    const calling = call(other, 'a_count');
+    const { id } = await waiting(gateway);
+    await cli(['approve', id], gateway);
+    await calling;
+    const lines = await waitForLines(gateway.cwd, 2, ({ act }) => act === 'approval_approved');
+    expect(lines.map(({ detail }) => String(detail).replace(/\(\w+\)/, ''))).toEqual([
+      'a_count , by the client of anonymous',
+      `a_count , by ${userInfo().username}`,
+    ]);
+  });
+
   it.each(['accept', 'decline', 'cancel'] as const)('is asked, and answers %s', async (action) => {
     const { client, questions } = await openLegacy(gateway, () => ({ action }));
     const text = await call(client, 'a_count', { path: 'x' });
@@ -177,9 +225,9 @@ describe('the user of the client', () => {
     let answer: (value: { action: 'accept' }) => void = () => {};
     const { client, questions } = await openLegacy(gateway, () => new Promise((resolve) => (answer = resolve)));
     const calling = call(client, 'a_count');
-    const { id } = await waiting();
+    const { id } = await waiting(gateway);
     await waitFor(() => questions.length === 1);
-    await cli(['deny', id]);
+    await cli(['deny', id], gateway);
     expect(await calling).toContain('not_approved');
     answer({ action: 'accept' });
     expect(await call(client, 'a_echo', { a: 1 })).toBe('{"a":1}');
@@ -187,7 +235,8 @@ describe('the user of the client', () => {
 });
 
 it('an approval is required depending on arguments, and if their meaning is ambiguous', async () => {
-  const { client } = await openLegacy(gateway, () => ({ action: 'decline' }));
+  const at = await startHttp({ config: config('approvers = "client"'), env });
+  const { client } = await openLegacy(at, () => ({ action: 'decline' }));
   const isAsked = async (args: Record<string, unknown>) =>
     (await call(client, 'a_echo', args)).includes('not_approved');
   expect(await isAsked({ path: '/etc/passwd' })).toBe(true);

@@ -131,8 +131,12 @@ describe('approval_prompt', () => {
     const again = prompt(client, 'Bash', { command: 'ls' });
     await decide('approve');
     expect(await again).toEqual({ behavior: 'allow', updatedInput: { command: 'ls' } });
-    const { client: asked } = await openLegacy(gateway, () => ({ action: 'accept' }));
-    expect(await prompt(asked, 'Bash', {})).toEqual({ behavior: 'allow', updatedInput: {} });
+  });
+
+  it('asks the person at the client where the configuration says so', async () => {
+    const at = await startHttp({ config: `${config}\n[security]\napprovers = "client"\n`, env });
+    const { client } = await openLegacy(at, () => ({ action: 'accept' }));
+    expect(await prompt(client, 'Bash', {})).toEqual({ behavior: 'allow', updatedInput: {} });
   });
 
   it('refuses invalid input', async () => {

@@ -106,6 +106,21 @@ fs = ["write_*"]
   });
 });
 
+describe('toolgate doctor about who approves', () => {
+  it.each(['client', 'any'])('warns that an agent can approve its own calls over HTTP with "%s"', async (approvers) => {
+    const { code, wrong } = await examine(`[security]\napprovers = "${approvers}"`);
+    expect([code, wrong]).toEqual([
+      1,
+      [expect.stringMatching(/^warning security\.approvers: with ".*", an agent over HTTP can approve its own calls/)],
+    ]);
+  });
+
+  it('says nothing by default, and of "operator"', async () => {
+    expect(await examine('')).toEqual({ code: 0, wrong: [] });
+    expect(await examine('[security]\napprovers = "operator"')).toEqual({ code: 0, wrong: [] });
+  });
+});
+
 describe('toolgate doctor about what was saved', () => {
   it('warns of a saved toolset that names unknown things', async () => {
     const toolset = { name: 'dev', tools: [{ namespacedName: 'fs.raed_file' }, { namespacedName: 'fs.read_file' }] };

@@ -7,6 +7,7 @@ import { server, serversToml } from '../support/server.ts';
 
 const CONFIG = `controls = []
 [security]
+approvers = "client"
 dangerous_tools = { "*" = ["category:destructive"] }
 ${serversToml({ asking: server('asking'), notes: server('basic', '--tools', 'get_note,delete_note') })}
 [macros.inquire]

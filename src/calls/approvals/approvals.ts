@@ -1,6 +1,7 @@
 /**
- * Calls that wait for a person's approval. They hold no place in any limit while they wait. The person at the client is
- * asked if the client supports it, and the operator can decide at any time. The first decision counts.
+ * Calls that wait for a person's approval. They hold no place in any limit while they wait. The operator can decide at
+ * any time. The person at the client is asked only if the configuration says so, or on stdio: over HTTP whoever has the
+ * token of an agent can answer in that person's place. The first decision counts.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -32,8 +33,8 @@ export interface Approvals extends ApprovalRequests {
    * when it is approved.
    */
   hold(call: Call, rule: ConfirmRule): boolean;
-  /** Requests an approval. `sink` leads to the person at the client; null if that person may not be asked. */
-  ask(need: ApprovalNeed, sink: Sink | null, decided: (decision: Verdict) => void): { withdraw(reason: string): void };
+  /** Requests an approval for what this call does. */
+  ask(need: ApprovalNeed, call: Call, decided: (decision: Verdict) => void): { withdraw(reason: string): void };
   close(): Promise<void>;
 }
 
@@ -118,13 +119,12 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
   }
 
   /** Asks the person at the client. */
-  function askClient(request: ApprovalRequest, sink: Sink): void {
+  function askClient(request: ApprovalRequest, sink: Sink, onlyClient: boolean): void {
     const waiting = open.get(request.id)!;
     const { agent } = request;
     const failed = (why: string) => {
       waiting.question = null;
-      if (config().security.approvers === 'client')
-        decide(request.id, { approved: false, by: 'client', lasting: null, reason: why });
+      if (onlyClient) decide(request.id, { approved: false, by: 'client', lasting: null, reason: why });
     };
     const question: Question = {
       method: 'elicitation/create',
@@ -137,7 +137,7 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
         else
           decide(request.id, {
             approved: action === 'accept',
-            by: `the person at the client of ${agent}`,
+            by: `the client of ${agent}`,
             lasting: null,
             reason: action === 'accept' ? '' : 'it was declined',
           });
@@ -149,14 +149,19 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
     sink.ask(question);
   }
 
+  function approversFor({ kind }: ApprovalNeed, { by }: Call): 'any' | 'client' | 'operator' {
+    // Only the operator may grant access that a policy withholds.
+    if (kind === 'access') return 'operator';
+    return config().security.approvers ?? (by.door === 'stdio' ? 'any' : 'operator');
+  }
+
   function ask(
     need: ApprovalNeed,
-    sink: Sink | null,
+    call: Call,
     decided: WaitingApproval['decided'],
   ): { withdraw(reason: string): void } {
-    // Only the operator may grant access that a policy withholds.
-    const approvers = need.kind === 'access' ? 'operator' : config().security.approvers;
-    const asksClient = approvers !== 'operator' && sink?.asks.has(FORM_MODE) === true;
+    const approvers = approversFor(need, call);
+    const asksClient = approvers !== 'operator' && call.asks.has(FORM_MODE);
     if (approvers === 'client' && !asksClient) {
       const reason = 'only the person at the client may approve it, and this client cannot ask';
       decided({ approved: false, by: 'client', lasting: null, reason });
@@ -167,7 +172,7 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
       board ??= openBoard();
       board.publish(request);
     }
-    if (asksClient) askClient(request, sink!);
+    if (asksClient) askClient(request, call, approvers === 'client');
     const withdraw = (reason: string) => {
       const waiting = open.get(request.id);
       if (waiting === undefined) return;
