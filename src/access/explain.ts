@@ -4,7 +4,7 @@ import { didYouMean } from '../base/text.ts';
 import { awayError, awayText, awayWith } from '../catalog/away.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
-import { KINDS } from '../catalog/item.ts';
+import { KINDS, type Kind } from '../catalog/item.ts';
 import { matchesTemplate } from '../catalog/template.ts';
 import type { PolicyConfig } from '../config/policy.ts';
 import { aliased } from './alias.ts';
@@ -31,41 +31,106 @@ export function explainName(
   name: string,
   now: Date,
 ): EntryDecision[] {
-  const entries = KINDS.flatMap((kind) => {
+  const decisions = decisionsOn(catalog, policy, agent, name, KINDS, now);
+  if (decisions.length > 0) return decisions;
+  const away = awayWith(catalog, KINDS, name);
+  if (away.length > 0)
+    throw awayError(away, `Whether anything is called "${name}" is not known now: ${awayText(away)}.`);
+  const names = KINDS.flatMap((kind) => [...catalog.claims[kind].keys()]);
+  throw new GatewayError('item_unknown', `Nothing is called "${name}".${didYouMean(name, names)}`);
+}
+
+/** The decisions on everything of these kinds that the name could mean; empty if nothing has it. */
+function decisionsOn(
+  catalog: Catalog,
+  policy: PolicyConfig | null,
+  agent: string,
+  name: string,
+  kinds: readonly Kind[],
+  now: Date,
+): EntryDecision[] {
+  const entries = kinds.flatMap((kind) => {
     const exposed = catalog.claims[kind].get(name);
     return exposed == null ? aliased(catalog, kind, name) : [exposed];
   });
-  const expanded = entries.length === 0 ? templatesOf(catalog, name) : [];
-  if (expanded.length > 0) {
-    if (policy === null) return expanded.map(({ entry }) => ({ entry, allowed: true, findings: [] }));
-    const rules = rulesFor(policy, agent);
-    return expanded.map(({ entry, uri }) => ({ entry, ...explainUri(rules, entry, uri, now) }));
+  const expanded = entries.length === 0 && kinds.includes('template') ? templatesOf(catalog, name) : [];
+  if (policy === null) {
+    const all = [...entries, ...expanded.map(({ entry }) => entry)];
+    return all.map((entry) => ({ entry, allowed: true, findings: [] }));
   }
-  if (entries.length === 0) {
-    const away = awayWith(catalog, KINDS, name);
-    if (away.length > 0)
-      throw awayError(away, `Whether anything is called "${name}" is not known now: ${awayText(away)}.`);
-    const names = KINDS.flatMap((kind) => [...catalog.claims[kind].keys()]);
-    throw new GatewayError('item_unknown', `Nothing is called "${name}".${didYouMean(name, names)}`);
-  }
-  if (policy === null) return entries.map((entry) => ({ entry, allowed: true, findings: [] }));
   const rules = rulesFor(policy, agent);
-  return entries.map((entry) => ({ entry, ...withUses(explain(rules, entry, now), entry) }));
+  return [
+    ...entries.map((entry) => ({ entry, ...explainEntry(catalog, rules, entry, now) })),
+    ...expanded.map(({ entry, uri }) => ({ entry, ...explainUri(rules, entry, uri, now) })),
+  ];
+}
 
-  /** A macro may be used if all its tools may. */
-  function withUses(decision: Decision, { item, name: macro }: Entry): Decision {
-    if (!decision.allowed || item.uses === undefined) return decision;
-    const used = [...catalog.claims.tool.values()].filter(
-      (one) => one !== null && item.uses?.includes(canonicalName(one)),
-    );
-    const denied = used.find((one) => one !== null && !explain(rules, one, now).allowed);
-    const rule = `macros.${macro}`;
-    const text =
-      denied == null
-        ? 'calls only what the agent may use'
-        : `calls "${canonicalName(denied)}", which the agent may not use`;
-    const verdict = denied == null ? 'passes' : 'deny';
-    return { allowed: denied == null, findings: [...decision.findings, { rule, verdict, text }] };
+/** A macro may be used if all its tools may. */
+function explainEntry(catalog: Catalog, rules: Rules, entry: Entry, now: Date): Decision {
+  const decision = explain(rules, entry, now);
+  const { item, name: macro } = entry;
+  if (!decision.allowed || item.uses === undefined) return decision;
+  const used = [...catalog.claims.tool.values()].filter(
+    (one) => one !== null && item.uses?.includes(canonicalName(one)),
+  );
+  const denied = used.find((one) => one !== null && !explain(rules, one, now).allowed);
+  const rule = `macros.${macro}`;
+  const text =
+    denied == null
+      ? 'calls only what the agent may use'
+      : `calls "${canonicalName(denied)}", which the agent may not use`;
+  const verdict = denied == null ? 'passes' : 'deny';
+  return { allowed: denied == null, findings: [...decision.findings, { rule, verdict, text }] };
+}
+
+/** What an agent asked for and did not get. */
+export interface DeniedRequest {
+  readonly agent: string;
+  /** The item; null if it asked for the namespace as a whole. */
+  readonly name: string | null;
+  readonly kinds: readonly Kind[];
+  /** The namespace that the request is limited to; null for all. */
+  readonly namespace: string | null;
+}
+
+/** Why a request was denied, for the operator only: the agent must not learn that the item exists. */
+export interface DenialReason {
+  /** The server that has what was asked for. */
+  readonly server: string;
+  /** The key in the configuration; null if the policy allows it, and something else was missing. */
+  readonly rule: string | null;
+}
+
+/** Null if there is no such thing: the request was misspelt. */
+export function denialReason(
+  catalog: Catalog,
+  policy: PolicyConfig | null,
+  { agent, name, kinds, namespace }: DeniedRequest,
+  now: Date,
+): DenialReason | null {
+  const all = name === null ? everythingInside() : decisionsOn(catalog, policy, agent, name, kinds, now);
+  const inside = all.filter(({ entry }) => isInside(entry));
+  const decisions = inside.length > 0 ? inside : all;
+  const decisive = decisions.find(({ allowed }) => allowed) ?? decisions[0];
+  if (decisive === undefined) return null;
+  const { entry, allowed, findings } = decisive;
+  return { server: entry.sourceKey, rule: allowed ? null : (findings.at(-1)?.rule ?? null) };
+
+  /** Macros have no namespace: they are addressed by the name of their server. */
+  function isInside({ namespace: own, sourceKey }: Entry): boolean {
+    return namespace === null || own === namespace || sourceKey === namespace;
+  }
+
+  function everythingInside(): EntryDecision[] {
+    if (namespace === null) return [];
+    const rules = policy === null ? null : rulesFor(policy, agent);
+    const entries = KINDS.flatMap((kind) => [...catalog.claims[kind].values()]);
+    return entries
+      .filter((entry) => entry !== null && isInside(entry))
+      .map((entry) => ({
+        entry: entry!,
+        ...(rules === null ? { allowed: true, findings: [] } : explainEntry(catalog, rules, entry!, now)),
+      }));
   }
 }
 

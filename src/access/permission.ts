@@ -84,7 +84,7 @@ export function requireArguments({ onArguments }: Permission, entry: Entry, mess
     const problem = misfit(condition, message);
     if (problem === null) continue;
     const text = `The policy does not allow this call of "${entry.name}": ${problem}.`;
-    throw new GatewayError('arguments_denied', text);
+    throw new GatewayError('arguments_denied', text, { rule: condition.place });
   }
 }
 

@@ -81,6 +81,8 @@ export interface ErrorBody {
 interface ErrorExtras extends ErrorOptions {
   /** Further data for programs, in addition to the message. */
   readonly details?: Readonly<Record<string, unknown>>;
+  /** The rule of the configuration that it comes from. It is for the audit and is not sent to anybody. */
+  readonly rule?: string;
 }
 
 /**
@@ -98,11 +100,14 @@ export class GatewayError extends Error {
   override readonly name = 'GatewayError';
   readonly code: ErrorCode;
   readonly details: Readonly<Record<string, unknown>>;
+  /** @internal */
+  readonly rule: string | null;
 
   constructor(code: ErrorCode, message: string, extras?: ErrorExtras) {
     super(message, extras);
     this.code = code;
     this.details = extras?.details ?? {};
+    this.rule = extras?.rule ?? null;
   }
 
   /** The HTTP status. */

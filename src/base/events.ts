@@ -28,6 +28,22 @@ export interface EventMap {
   };
   /** A credential was missing or wrong. */
   unauthorized: { readonly reason: string; readonly remote: string };
+  /** A web page, or a program that uses a foreign name for this gateway, was refused. `rule` is a key of `http`. */
+  forbidden: { readonly rule: string; readonly remote: string };
+  /** A request was refused that is not a call: for a closed or unknown address, definition or subscription. */
+  denied: {
+    readonly agent: string;
+    readonly principal: string;
+    readonly door: string;
+    /** Empty if the request was refused before it was read. */
+    readonly method: string;
+    /** Null for no particular one. */
+    readonly namespace: string | null;
+    /** The name or URI of the item; null if it asked for something else. */
+    readonly name: string | null;
+    readonly code: ErrorCode;
+    readonly detail: string;
+  };
   /** The audit can no longer be written, or can be written again. */
   audit: { readonly ok: boolean; readonly message: string };
   /** A client was disconnected because it did not read what it was sent. */

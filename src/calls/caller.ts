@@ -19,6 +19,7 @@ import { textRoom } from '../access/text-room.ts';
 import type { Toolset } from '../access/toolset.ts';
 import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf, type View } from '../access/view.ts';
 import type { ViewRequest, Views } from '../access/views.ts';
+import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { instruct } from '../catalog/introduction.ts';
@@ -292,6 +293,13 @@ export class Caller implements RecordedCaller {
     return this.options.scope.namespace;
   }
 
+  /** What narrows it besides the policy, for the audit. */
+  get narrowedBy(): string | null {
+    if (this.tasks.length > 0) return 'task';
+    if (this.scope.toolset !== null) return 'toolset';
+    return this.namespace === null ? null : 'namespace';
+  }
+
   /** Whether its switching affects all callers that use the default selection. */
   get isShared(): boolean {
     if (this.selection !== null) return false;
@@ -403,8 +411,15 @@ export class Caller implements RecordedCaller {
    * From now on the caller is notified of changes of a resource. Rejects if there is no such resource, or if its server
    * does not announce changes.
    */
-  subscribe(uri: string): Promise<void> {
-    return this.callers.options.subscriptions.subscribe(this, this.view(), uri);
+  async subscribe(uri: string): Promise<void> {
+    const { subscriptions, events } = this.callers.options;
+    try {
+      await subscriptions.subscribe(this, this.view(), uri);
+    } catch (error) {
+      const method = this.revision === MODERN_REVISION ? 'subscriptions/listen' : 'resources/subscribe';
+      reportDenied(events, this, method, uri, error, '');
+      throw error;
+    }
   }
 
   unsubscribe(uri: string): void {
@@ -490,4 +505,17 @@ export class Caller implements RecordedCaller {
     if (kind === 'tools') this.changes++;
     this.options.changed?.(kind);
   }
+}
+
+/** Reports that a caller asked for an item otherwise than by a call, and did not get it. Errors of servers are not denials. */
+export function reportDenied(
+  events: EventSink,
+  { agent, principal, door, namespace }: Caller,
+  method: string,
+  name: string,
+  error: unknown,
+  detail: string,
+): void {
+  if (!(error instanceof GatewayError)) return;
+  events.emit('denied', { agent, principal, door, method, namespace, name, code: error.code, detail });
 }

@@ -52,6 +52,10 @@ export interface RecordedCaller {
   readonly door: string;
   readonly revision: string | null;
   readonly namespace: string | null;
+  /** Policies do not apply to the operator. */
+  readonly isOperator: boolean;
+  /** What narrows it besides the policy: `task`, `toolset` or `namespace`; null for nothing. */
+  readonly narrowedBy: string | null;
 }
 
 /** Records how calls end. */

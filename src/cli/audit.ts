@@ -105,15 +105,16 @@ function nothingIn(folder: string): string {
 const HEAD = ['TIME', 'KIND', 'AGENT', 'WHAT', 'STATUS', 'TOOK'];
 
 function toCells(record: AuditRecord, io: CommandIo): string[] {
-  const { time, kind, agent = '-', status, ms, error } = record;
+  const { time, kind, agent = '-', status, ms, error, rule } = record;
   const style = kind === 'denial' ? 'red' : status === 'ok' ? 'green' : 'yellow';
-  const why = error === undefined || error === status ? '' : ` (${error})`;
+  const reason = rule ?? (error === status ? undefined : error);
+  const why = reason === undefined ? '' : ` (${reason})`;
   return [
     paint('dim', plain(time.replace('T', ' ').replace(/Z$/, '')), io),
     plain(kind),
     brief(agent, 24),
     paint('bold', brief(subjectOf(record), Math.max(20, columns(io) - 80)), io),
-    paint(style, brief(`${status}${why}`, 40), io),
+    paint(style, brief(`${status}${why}`, 60), io),
     ms === undefined ? '' : duration(ms),
   ];
 }

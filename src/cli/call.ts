@@ -11,7 +11,7 @@ import type { ServerConfig } from '../config/servers.ts';
 import { ACTIVATE } from '../controls/activate.ts';
 import { EQUIP, EQUIP_ALIASES, EQUIP_NAMES } from '../controls/equip-tools.ts';
 import { TOOLS_PATH } from '../doors/http/admin/tools.ts';
-import { openCallDoor, openLocalDoor } from '../doors/local.ts';
+import { definitionFor, openCallDoor, openLocalDoor } from '../doors/local.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { findMember } from '../protocol/json.ts';
 import { openOfferStore } from '../store/offers.ts';
@@ -39,7 +39,7 @@ export async function call(args: readonly string[], options: Options, io: Comman
 
   const work = async (gateway: Gateway) => {
     const door = openCallDoor(gateway, name, options.agent ?? null);
-    const callArguments = readArguments(rest, schemaOf(findTool(door.caller.view(), name).item.bytes));
+    const callArguments = readArguments(rest, schemaOf(definitionFor(gateway, door, name)));
     return finish(await callTool(door, name, callArguments, isDry, io));
   };
   // Toolgate's own tools are about all servers.

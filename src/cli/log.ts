@@ -107,6 +107,10 @@ const LINES: { readonly [K in EventName]: (event: EventMap[K]) => LogLine[] } = 
     return [{ level: state === 'asked' ? 'warn' : 'info', message }];
   },
   unauthorized: ({ reason, remote }) => [{ level: 'warn', message: `a client at ${remote} was refused: ${reason}` }],
+  forbidden: ({ rule, remote }) => [{ level: 'warn', message: `a client at ${remote} was refused: ${rule}` }],
+  denied: ({ agent, name, namespace, method, detail, code }) => [
+    { level: 'debug', message: `${agent} was denied ${name ?? namespace ?? ''} (${method || detail}): ${code}` },
+  ],
   audit: ({ ok, message }) => [{ level: ok ? 'info' : 'error', message: `the audit ${message}` }],
   cut: ({ bytes }) => [
     { level: 'warn', message: `a client was cut off: it left ${bytes} bytes unread (limits.unread)` },

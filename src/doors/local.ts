@@ -3,6 +3,7 @@
  * only the parts of it that it needs, because that room cannot import the gateway.
  */
 import { findTool } from '../access/find.ts';
+import { reportDenied } from '../calls/caller.ts';
 import { type LocalDoor, openLocalDoor as openFor } from '../calls/local.ts';
 import { BUILT_IN } from '../catalog/entry.ts';
 import type { Gateway } from '../gateway/gateway.ts';
@@ -34,6 +35,16 @@ export function openCallDoor(gateway: Gateway, name: string, agent: string | nul
   if (!isOwn(door, name)) return door;
   door.close();
   return openLocalDoor(gateway, 'default', agent);
+}
+
+/** The definition of a tool as its server sends it. Throws if the caller has no such tool. */
+export function definitionFor({ events }: Gateway, { caller }: LocalDoor, name: string): Buffer {
+  try {
+    return findTool(caller.view(), name).item.bytes;
+  } catch (error) {
+    reportDenied(events, caller, 'tools/list', name, error, '');
+    throw error;
+  }
 }
 
 function isOwn({ caller }: LocalDoor, name: string): boolean {

@@ -3,6 +3,7 @@
  * work with it. Only `change.ts` replaces the configuration. What servers offer reaches the catalog through `refresh`.
  */
 import { randomUUID } from 'node:crypto';
+import { denialReason } from '../access/explain.ts';
 import { hasTimes, nextMinute, type Permission, permissionAt } from '../access/permission.ts';
 import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
 import { startSelection } from '../access/selection.ts';
@@ -171,7 +172,12 @@ export class Root {
     const events = createEvents(redact);
     this.events = events;
     this.metrics = createMetrics(events, redact);
-    this.audit = new Audit(config.audit, { events, redact, isOn: options.audit });
+    this.audit = new Audit(config.audit, {
+      events,
+      redact,
+      isOn: options.audit,
+      reason: (request) => denialReason(this.catalog, this.config.policy, request, new Date()),
+    });
     this.controls = this.#createControls('catalog');
     this.#fewControls = this.#createControls('all');
     this.views = createViews({

@@ -49,6 +49,8 @@ const RECORDS: { readonly [K in EventName]?: (event: EventMap[K], redact: Gatewa
   ],
   note: ({ source, message }) => ['warn', `${source}: ${message}`, { source }],
   unauthorized: (event) => ['warn', 'unauthorized', event],
+  forbidden: (event) => ['warn', 'forbidden', event],
+  denied: (event) => ['warn', 'denied', event],
   sent_away: (event) => ['warn', 'request refused', event],
 };
 

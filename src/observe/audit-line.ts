@@ -7,6 +7,7 @@ import { argumentsSpan } from '../calls/arguments.ts';
 import type { RecordedCall, RecordedCaller } from '../calls/observers.ts';
 import { CALL } from '../calls/through.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
+import type { Kind } from '../catalog/item.ts';
 import { decodeString, findMember } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
 import { join, type Parts, sizeOf } from '../protocol/parts.ts';
@@ -121,9 +122,22 @@ export function printMs(ms: number): string {
 
 /** The name or URI that a request asked for, if it can be read. */
 export function printAsked(message: Message, redact: Redact): string {
+  const name = askedName(message);
+  return name === null ? '' : `,"tool":${printText(name, redact)}`;
+}
+
+/** Null if the request does not name anything. */
+export function askedName(message: Message): string | null {
   const span = askedSpan(message);
-  if (span === null || message.bytes[span.start] !== 0x22) return '';
-  return `,"tool":${printText(decodeString(message.bytes, span.start, span.end), redact)}`;
+  if (span === null || message.bytes[span.start] !== 0x22) return null;
+  return decodeString(message.bytes, span.start, span.end);
+}
+
+/** The kinds of items that a request of this method may name. */
+export function kindsOf(method: string): readonly Kind[] {
+  if (method === 'tools/call' || method === 'tools/list') return ['tool'];
+  if (method === 'prompts/get') return ['prompt'];
+  return method === 'completion/complete' ? ['prompt', 'resource', 'template'] : ['resource', 'template'];
 }
 
 function askedSpan({ bytes, method, nameStart, nameEnd, uriStart, uriEnd, paramsStart, paramsEnd }: Message) {

@@ -2,7 +2,9 @@
  * Writes the records of calls, denials and administrative acts to one log. A line is built from parts that are mostly
  * printed already.
  */
-import type { GatewayError } from '../base/errors.ts';
+import type { DenialReason, DeniedRequest } from '../access/explain.ts';
+import type { ErrorCode, GatewayError } from '../base/errors.ts';
+import type { EventMap } from '../base/events.ts';
 import { memo } from '../base/memo.ts';
 import type { RecordedCall, RecordedCaller, Recorder } from '../calls/observers.ts';
 import { ERROR, OUTCOMES } from '../calls/outcome.ts';
@@ -12,7 +14,9 @@ import type { Message } from '../protocol/message.ts';
 import { type Parts, sizeOf } from '../protocol/parts.ts';
 import { AuditLog } from '../store/audit-log.ts';
 import {
+  askedName,
   isEntryItself,
+  kindsOf,
   printArguments,
   printAsked,
   printCaller,
@@ -35,6 +39,8 @@ export interface AuditRecorderOptions {
   readonly redact: Redact;
   /** Called when writing starts to fail, with the problem, and with null when it works again. */
   report(problem: string | null): void;
+  /** Why a request was denied; null if what it asked for does not exist. */
+  reason(request: DeniedRequest): DenialReason | null;
 }
 
 /** Writes to one log. The log prints the pending calls through it. */
@@ -42,14 +48,16 @@ export class AuditRecorder implements Recorder {
   readonly log: AuditLog;
   readonly #ids: RecordIds;
   readonly #redact: Redact;
+  readonly #reason: AuditRecorderOptions['reason'];
   readonly #pending = new PendingCalls();
   #config: AuditConfig;
   #parts: LineParts;
 
-  constructor(config: AuditConfig, { ids, redact, report }: AuditRecorderOptions) {
+  constructor(config: AuditConfig, { ids, redact, report, reason }: AuditRecorderOptions) {
     this.#config = config;
     this.#ids = ids;
     this.#redact = redact;
+    this.#reason = reason;
     this.#parts = createLineParts(redact);
     this.log = new AuditLog({
       folder: config.dir,
@@ -85,6 +93,25 @@ export class AuditRecorder implements Recorder {
     const about = `"remote":${printText(remote, this.#redact)},"detail":${printText(reason, this.#redact)}`;
     this.log.write(
       `${this.#head()},"kind":"denial","door":"http","status":"unauthorized","error":"unauthorized",${about}}`,
+    );
+  }
+
+  /** Records a request that was refused for the name by which it was sent, or for its sender. */
+  forbidden(rule: string, remote: string): void {
+    const about = `"rule":${printText(rule, this.#redact)},"remote":${printText(remote, this.#redact)}`;
+    this.log.write(`${this.#head()},"kind":"denial","door":"http","status":"forbidden","error":"forbidden",${about}}`);
+  }
+
+  /** Records a denied request that is not a call. */
+  denied({ agent, principal, door, method, namespace, name, code, detail }: EventMap['denied']): void {
+    const text = (key: string, value: string | null) =>
+      value === null || value === '' ? '' : `,"${key}":${printText(value, this.#redact)}`;
+    const found = this.#reason({ agent, name, kinds: name === null ? [] : kindsOf(method), namespace });
+    this.log.write(
+      `${this.#head()},"kind":"denial"${text('agent', agent)}${text('principal', principal === agent ? null : principal)}` +
+        `,"door":"${door}"${text('method', method)}${text('server', found?.server ?? null)}` +
+        `${text('namespace', namespace)}${text('tool', name)},"status":"${code}","error":"${code}"` +
+        `${text('rule', found?.rule ?? null)}${text('detail', detail)}}`,
     );
   }
 
@@ -131,15 +158,29 @@ export class AuditRecorder implements Recorder {
     );
   }
 
-  #denialLine(call: RecordedCall, { code }: GatewayError): string {
+  #denialLine(call: RecordedCall, { code, rule }: GatewayError): string {
     const { by, message } = call;
     const namespace = by.namespace === null ? '' : `,"namespace":${printText(by.namespace, this.#redact)}`;
+    const found = this.#reasonOf(call, code);
+    const server = found === null ? '' : `,"server":${printText(found.server, this.#redact)}`;
+    const broken = rule ?? found?.rule ?? null;
     return (
       `${this.#head()},"request":${printId(message, this.#redact)},"kind":"denial"${this.#parts.caller(by)}` +
-      `,"method":"${message.method}"${namespace}${printAsked(message, this.#redact)}` +
+      `,"method":"${message.method}"${server}${namespace}${printAsked(message, this.#redact)}` +
       `,"status":"${code}","error":"${code}","bytes_in":${message.bytes.length}` +
-      `${printThrough(call)}${this.#arguments(message)}}`
+      `${printThrough(call)}${broken === null ? '' : `,"rule":${printText(broken, this.#redact)}`}${this.#arguments(message)}}`
     );
+  }
+
+  /** The server that has what was called, and the rule that keeps it from the caller; null if there is no such item. */
+  #reasonOf({ by, message, entry, isFound }: RecordedCall, code: ErrorCode): DenialReason | null {
+    if (isFound) return { server: entry.sourceKey, rule: null };
+    const name = askedName(message);
+    if (name === null) return null;
+    const { agent, namespace, isOperator, narrowedBy } = by;
+    const found = this.#reason({ agent, name, kinds: kindsOf(message.method), namespace });
+    if (found === null || (found.rule !== null && !isOperator)) return found;
+    return { server: found.server, rule: code === 'item_inactive' ? null : narrowedBy };
   }
 
   #actLine(act: string, agent: string, detail: string): string {

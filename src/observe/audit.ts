@@ -2,6 +2,7 @@
  * The audit: every call, every denial and every administrative act is one line. If it is off, it costs a call one field
  * access.
  */
+import type { DenialReason, DeniedRequest } from '../access/explain.ts';
 import type { Events } from '../base/events.ts';
 import type { CallAudit } from '../calls/observers.ts';
 import type { AuditConfig } from '../config/audit.ts';
@@ -22,6 +23,8 @@ export interface AuditOptions {
   readonly redact: Redact;
   /** Whether the audit is on if the configuration does not say; false: it is never on. */
   readonly isOn: boolean | undefined;
+  /** Why a request was denied; null if what it asked for does not exist. */
+  reason(request: DeniedRequest): DenialReason | null;
 }
 
 export class Audit implements CallAudit {
@@ -47,6 +50,8 @@ export class Audit implements CallAudit {
         this.recorder?.act(`approval_${state}`, agent, `${tool} (${id}), by ${by}${reason && `: ${reason}`}`),
       ),
       events.on('unauthorized', ({ reason, remote }) => this.recorder?.unauthorized(reason, remote)),
+      events.on('forbidden', ({ rule, remote }) => this.recorder?.forbidden(rule, remote)),
+      events.on('denied', (denied) => this.recorder?.denied(denied)),
     ];
   }
 
@@ -77,13 +82,13 @@ export class Audit implements CallAudit {
   }
 
   #start(config: AuditConfig): void {
-    const { events, redact } = this.#options;
+    const { events, redact, reason } = this.#options;
     const report = (problem: string | null) =>
       events.emit('audit', {
         ok: problem === null,
         message: problem === null ? 'is written again' : `cannot be written to ${config.dir}: ${problem}`,
       });
-    const recorder = new AuditRecorder(config, { ids: this.#ids, redact, report });
+    const recorder = new AuditRecorder(config, { ids: this.#ids, redact, report, reason });
     this.recorder = recorder;
     recorder.act('start', '', '');
     // Written at once, so that a failure to write shows at the start.

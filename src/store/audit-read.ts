@@ -21,6 +21,8 @@ export interface AuditRecord {
   readonly status: string;
   readonly ms?: number;
   readonly error?: string | number;
+  /** For a denial: the key of the configuration, or what else denied it. */
+  readonly rule?: string;
   readonly bytes_in?: number;
   readonly bytes_out?: number;
   /** The tool with which the call was made, if it was not the tool itself: `toolman_call`. */

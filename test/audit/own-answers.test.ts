@@ -39,7 +39,7 @@ ${ON}`;
     const lines = await waitForLines(cwd, 6, (line) => !isAdmin(line));
     expect(lines.map(({ kind, server: key, tool, status }) => [kind, key, tool, status])).toEqual([
       ['call', 'a', 'count', 'ok'],
-      ['denial', undefined, 'a_count', 'rate_limited'],
+      ['denial', 'a', 'a_count', 'rate_limited'],
       ['call', 'a', 'echo', 'ok'],
       ['call', 'a', 'echo', 'cached'],
       ['call', 'a', 'raw', 'ok'],

@@ -23,6 +23,8 @@ export function createFail(gateway: Gateway, router: () => Router): Fail {
     const known = toGatewayError(error);
     if (known.code === 'internal') events.emit('failure', { where: 'http', error });
     events.emit('sent_away', { code: known.code });
+    if (known.rule !== null)
+      events.emit('forbidden', { rule: known.rule, remote: request.socket.remoteAddress ?? 'unknown' });
     const headers = [...admitted];
     if (known instanceof AccessRefused) headers.push('www-authenticate', known.challenge);
     else if (known.code === 'unauthorized') headers.push('www-authenticate', 'Bearer realm="toolgate"');

@@ -1,6 +1,6 @@
 /** The entry point of the HTTP door: takes each request through the guard and the authenticator to its route. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { GatewayError } from '../../base/errors.ts';
+import { GatewayError, toGatewayError } from '../../base/errors.ts';
 import type { Identity } from '../../calls/identity.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { isOperatorKey, operatorKey } from '../../store/operator.ts';
@@ -94,11 +94,32 @@ export class HttpFront {
     if (requested === null)
       this.#settle(route.handle(request, response, headers, identity, route.scope), response, headers);
     else {
-      const served = narrowScope(gateway, route.scope, requested, request, identity.agent).then((scope) =>
-        route.handle(request, response, headers, identity, scope),
+      const narrowed = narrowScope(gateway, route.scope, requested, request, identity.agent);
+      const served = narrowed.then(
+        (scope) => route.handle(request, response, headers, identity, scope),
+        (error: unknown) => {
+          this.#reportDenied(route, request, identity, requested.namespace, error);
+          throw error;
+        },
       );
       this.#settle(served, response, headers);
     }
+  }
+
+  /** An address that the agent may not use, or that does not exist. */
+  #reportDenied(
+    { errors }: AgentRoute,
+    { method = '', url = '/' }: IncomingMessage,
+    { agent, principal }: Identity,
+    namespace: string | null,
+    error: unknown,
+  ): void {
+    const { code } = toGatewayError(error);
+    if (code !== 'path_unknown') return;
+    const path = pathOf(url);
+    const door = errors !== 'rpc' ? 'rest' : /\/(sse|messages)$/.test(path) ? 'sse' : 'http';
+    const asked = { agent, principal, door, method: '', namespace, name: null };
+    this.options.gateway.events.emit('denied', { ...asked, code, detail: `${method} ${path}` });
   }
 
   /** Only the operator's key is accepted. An agent's token is not, not even an admin's: the model may know it. */
@@ -112,7 +133,10 @@ export class HttpFront {
     const isOperator = await hasOperatorKey(request, gateway.env);
     if (!isOperator) await authenticator.identify(request);
     this.#require(route, request);
-    if (!isOperator) throw new GatewayError('forbidden', "Send the gateway's operator key as the bearer token.");
+    if (!isOperator)
+      throw new GatewayError('forbidden', "Send the gateway's operator key as the bearer token.", {
+        rule: 'operator key',
+      });
     await route.handle(request, response, headers);
   }
 

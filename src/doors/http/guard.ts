@@ -58,6 +58,7 @@ export function createGuard(
           boundHost === null
             ? 'The Host header does not name this gateway. If it should, add the host to http.allowed_hosts, or to allowedHosts of the door.'
             : 'The Host header does not name this gateway. If it should, add the host to http.allowed_hosts.',
+          { rule: 'http.allowed_hosts' },
         );
       }
       if (origin === undefined || origin === `http://${host}` || origin === `https://${host}`) return SAME_ORIGIN;
@@ -66,6 +67,7 @@ export function createGuard(
         throw new GatewayError(
           'forbidden',
           'The Origin is not allowed; add it to http.allowed_origins if it should be.',
+          { rule: 'http.allowed_origins' },
         );
       }
       return [

@@ -62,9 +62,13 @@ function requireManager({ token, networks }: HttpConfig['manager'], { headers, s
   const given = headers['x-manager-token'];
   const expected = token();
   if (expected === null || typeof given !== 'string' || !isEqual(given, expected))
-    throw new GatewayError('forbidden', 'Send the value of MANAGER_INTERNAL_TOKEN in the header X-Manager-Token.');
+    throw new GatewayError('forbidden', 'Send the value of MANAGER_INTERNAL_TOKEN in the header X-Manager-Token.', {
+      rule: 'MANAGER_INTERNAL_TOKEN',
+    });
   if (!isWithin(networks, socket.remoteAddress ?? ''))
-    throw new GatewayError('forbidden', 'The address of the client is not in INTERNAL_ALLOWED_CIDRS.');
+    throw new GatewayError('forbidden', 'The address of the client is not in INTERNAL_ALLOWED_CIDRS.', {
+      rule: 'INTERNAL_ALLOWED_CIDRS',
+    });
 }
 
 function isEqual(a: string, b: string): boolean {

@@ -1,11 +1,10 @@
 /** `/admin/tools/NAME`: one tool, for `toolgate call` at a gateway that runs. For the operator only. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { findTool } from '../../../access/find.ts';
 import { GatewayError } from '../../../base/errors.ts';
 import { toObject } from '../../../base/objects.ts';
 import { RelayedError } from '../../../calls/relayed-error.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
-import { openCallDoor } from '../../local.ts';
+import { definitionFor, openCallDoor } from '../../local.ts';
 import { decodePart, pathOf } from '../path.ts';
 import { readJson } from '../wire/body.ts';
 import { requireJson } from '../wire/content-types.ts';
@@ -27,7 +26,7 @@ export async function useTool(
   try {
     const fresh = [...headers, 'cache-control', 'no-store'];
     if (request.method !== 'POST') {
-      const body = findTool(door.caller.view(), name).item.bytes;
+      const body = definitionFor(gateway, door, name);
       sendReply(response, 200, { head: '', body, tail: '' }, fresh);
       return;
     }

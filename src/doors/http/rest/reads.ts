@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { findTool } from '../../../access/find.ts';
 import { includesTool, type Toolset } from '../../../access/toolset.ts';
 import type { View } from '../../../access/view.ts';
-import type { Caller, Scope } from '../../../calls/caller.ts';
+import { type Caller, reportDenied, type Scope } from '../../../calls/caller.ts';
 import type { Identity } from '../../../calls/identity.ts';
 import { awayError, awayText } from '../../../catalog/away.ts';
 import { type Catalog, nameIn } from '../../../catalog/catalog.ts';
@@ -93,11 +93,11 @@ export function createReadHandlers(gateway: Gateway, { callerOf, base, needsToke
       const tail = `,"toolsets":${JSON.stringify(visibleToolsets(caller.view(), toolsets))}${missing}}`;
       return send(response, Buffer.concat([TOOLS, tools, Buffer.from(tail)]), headers);
     }),
-    definition: reading((caller, { url = '' }, response, headers) =>
-      send(response, definitionAt(caller, url, -1), headers),
+    definition: reading((caller, request, response, headers) =>
+      send(response, definitionAt(gateway, caller, request, -1), headers),
     ),
-    schema: reading((caller, { url = '' }, response, headers) =>
-      send(response, inputSchemaOf(definitionAt(caller, url, -2)), headers),
+    schema: reading((caller, request, response, headers) =>
+      send(response, inputSchemaOf(definitionAt(gateway, caller, request, -2)), headers),
     ),
     // The answer is the same for every namespace, so the request need not name one.
     async namespaces(request, response, headers, identity, scope) {
@@ -132,10 +132,21 @@ function missingServers({ catalog }: View): string {
 }
 
 /** `part` says which part of the path is the tool's name, counted from the end. */
-function definitionAt(caller: Caller, url: string, part: number): Buffer {
+function definitionAt(
+  { events }: Gateway,
+  caller: Caller,
+  { method = '', url = '' }: IncomingMessage,
+  part: number,
+): Buffer {
   const view = caller.view();
-  const entry = findTool(view, decodePart(pathOf(url).split('/').at(part)!, 'tool'));
-  return documentsOf(view).definition(nameIn(view.catalog, entry));
+  const path = pathOf(url);
+  const name = decodePart(path.split('/').at(part)!, 'tool');
+  try {
+    return documentsOf(view).definition(nameIn(view.catalog, findTool(view, name)));
+  } catch (error) {
+    reportDenied(events, caller, 'tools/list', name, error, `${method} ${path}`);
+    throw error;
+  }
 }
 
 /** Toolsets with at least one tool that the caller sees. */
