@@ -2,9 +2,11 @@ import { spawnSync } from 'node:child_process';
 // Synchronous, so that a busy machine cannot pause between two steps of one change.
 import {
   appendFileSync as append,
+  closeSync as closeFile,
   linkSync as link,
   mkdirSync as mkdir,
   mkdtempSync as mkdtemp,
+  openSync as openFile,
   readFileSync as read,
   renameSync as rename,
   rmSync as rm,
@@ -115,15 +117,28 @@ describe('a watched file', () => {
     link(file, join(folder, 'other/same'));
     write(join(folder, 'other/same'), 'b');
     poll();
-    expect(changes).toBe(1);
+    await nextChange();
   });
 
-  it('is reported by polling if it changes without a long enough pause', async () => {
+  it('is reported by polling if it is replaced without a long enough pause', async () => {
     for (const text of ['b', 'c']) {
-      write(file, text);
+      write(`${file}.tmp`, text);
+      // The system counts time in steps of some milliseconds, and a name given in a later step tells a finished file.
+      await sleep(20);
+      rename(`${file}.tmp`, file);
       poll();
     }
     expect(changes).toBe(2);
+  });
+
+  it('is reported within half a second if it is replaced by a shorter file', async () => {
+    write(file, 'a longer text');
+    await nextChange();
+    const started = performance.now();
+    write(`${file}.tmp`, 'b');
+    rename(`${file}.tmp`, file);
+    await nextChange();
+    expect(performance.now() - started).toBeLessThan(500);
   });
 
   it('is no longer watched after closing, even if closed twice', async () => {
@@ -142,7 +157,7 @@ describe('a watched file', () => {
     await settle();
     rename(copy, folder);
     poll();
-    expect(changes).toBe(1);
+    await nextChange();
     write(file, 'c');
     await nextChange();
   });
@@ -160,7 +175,55 @@ describe('a watched file that does not exist yet', () => {
     mkdir(join(folder, 'x/y'), { recursive: true });
     write(join(folder, 'x/y/tools.toml'), 'a');
     poll();
-    expect(changes).toBe(1);
+    await nextChange();
+  });
+});
+
+describe('a watched file that is saved in place, with a pause', () => {
+  const before = `[denied_tools]\nfiles = ["write_file"]\n\n${'# a comment\n'.repeat(8)}`;
+  const after = `# edited\n${before}[agents.ci]\n`;
+  const prefixes = Array.from({ length: after.length }, (_, length) => after.slice(0, length));
+
+  /** Watches a file for each prefix. Returns what was read at each report. */
+  function watchEach(texts: readonly string[]): { files: string[]; seen: string[][]; close(): void } {
+    const files = texts.map((_, i) => join(folder, `${i}.toml`));
+    const seen = texts.map((): string[] => []);
+    for (const one of files) write(one, before);
+    const watchers = files.map((one, i) => watchFile(one, () => seen[i]!.push(read(one, 'utf8'))));
+    return { files, seen, close: () => watchers.forEach((one) => one.close()) };
+  }
+
+  async function allSeen(seen: readonly string[][]): Promise<void> {
+    for (const end = Date.now() + 15_000; seen.some((texts) => texts.length === 0); await sleep(50))
+      if (Date.now() > end) throw new Error('a change was not noticed within 15 s');
+    expect(new Set(seen.flat())).toEqual(new Set([after]));
+  }
+
+  it('is not reported while the file is open for writing, at any prefix', { timeout: 30_000 }, async () => {
+    const some = prefixes.filter((_, length) => length % 12 === 0);
+    const { files, seen, close } = watchEach(some);
+    const open = files.map((one) => openFile(one, 'w'));
+    for (const [i, fd] of open.entries()) write(fd, some[i]!);
+    // Longer than a shorter file has to rest.
+    await sleep(3000);
+    expect(seen.flat()).toEqual([]);
+    for (const [i, fd] of open.entries()) {
+      write(fd, after.slice(some[i]!.length));
+      closeFile(fd);
+    }
+    await allSeen(seen);
+    close();
+  });
+
+  it('is not reported between two writes a second apart that each open the file, at any shorter prefix', async () => {
+    const shorter = prefixes.filter(({ length }) => length < before.length);
+    const { files, seen, close } = watchEach(shorter);
+    for (const [i, one] of files.entries()) write(one, shorter[i]!);
+    await sleep(1000);
+    expect(seen.flat()).toEqual([]);
+    for (const [i, one] of files.entries()) append(one, after.slice(shorter[i]!.length));
+    await allSeen(seen);
+    close();
   });
 });
 

@@ -1,15 +1,22 @@
 /**
  * Reports when the bytes of a file change, by any means: an edit in place, an editor's rename over it, delete and
  * create, or a changed symlink on its path (Kubernetes swaps a whole folder that way). File system notifications make
- * it fast; polling makes it reliable.
+ * it fast; polling makes it reliable. A file that is still being written is reported when it is complete.
  */
 
-import { type FSWatcher, readdirSync, readFileSync, readlinkSync, statSync, watch } from 'node:fs';
+import { type FSWatcher, readdirSync, readFileSync, readlinkSync, realpathSync, statSync, watch } from 'node:fs';
 import { basename, join, parse, resolve, sep } from 'node:path';
 import { sha256 } from './hash.ts';
+import { writerOf } from './writer.ts';
 
 const DEBOUNCE_MS = 100;
 const POLL_MS = 2000;
+/** How long a file that is written in place must stay the same before it counts as complete. */
+const REST_MS = 200;
+/** The same for one that became shorter: a save in place begins with an empty file and lets it grow. */
+const SHORTER_REST_MS = 2000;
+/** How often a file is looked at while another process has it open for writing. */
+const WRITER_POLL_MS = 500;
 /** The number of symlinks that Linux follows. */
 const MAX_LINKS = 40;
 /** For larger files only size and times are compared. */
@@ -25,7 +32,7 @@ export interface FileWatcher {
  * process alive.
  */
 export function watchFile(file: string, changed: () => void, reportsMissing = false): FileWatcher {
-  return watchPath(file, changed, { reportsMissing, stampOf, contentOf, isInside: false });
+  return watchPath(file, changed, { reportsMissing, stampOf, contentOf, restOf, isInside: false });
 }
 
 /**
@@ -37,6 +44,7 @@ export function watchFilesIn(folder: string, changed: () => void): FileWatcher {
     reportsMissing: true,
     stampOf: stampInside,
     contentOf: stampInside,
+    restOf: () => 0,
     isInside: true,
   });
 }
@@ -45,18 +53,23 @@ interface Watched {
   readonly reportsMissing: boolean;
   stampOf(path: string): string;
   contentOf(path: string): string | null;
+  /** How many milliseconds a changed path must rest before it is reported. */
+  restOf(before: Mark, now: Mark): number;
   /** Whether every change inside of the path counts, which is a folder. */
   readonly isInside: boolean;
 }
 
 function watchPath(file: string, changed: () => void, watched: Watched): FileWatcher {
-  const { reportsMissing, stampOf, contentOf, isInside } = watched;
+  const { reportsMissing, stampOf, contentOf, restOf, isInside } = watched;
   const path = resolve(file);
   let closed = false;
   let watchers: FSWatcher[] = [];
   let debounce: NodeJS.Timeout | undefined;
   let lastStamp = stampOf(path);
   let lastContent = contentOf(path);
+  let lastMark = markOf(path);
+  /** The stamp of a change that is not reported yet, and since when it is the same. */
+  let resting: { readonly stamp: string; readonly since: number } | null = null;
 
   const unwatch = () => {
     for (const watcher of watchers) watcher.close();
@@ -71,22 +84,49 @@ function watchPath(file: string, changed: () => void, watched: Watched): FileWat
       });
       if (watcher !== null) watchers.push(watcher);
     }
-    const inside = isInside ? watchFolder(path, schedule) : null;
+    const inside = isInside ? watchFolder(path, () => schedule()) : null;
     if (inside !== null) watchers.push(inside);
   };
   const check = () => {
+    clearTimeout(debounce);
     // The watchers start before the bytes are read, so that they notice a change in between.
     rewatch();
     lastStamp = stampOf(path);
+    const mark = markOf(path);
     const content = contentOf(path);
-    if ((content === null && !reportsMissing) || content === lastContent) return;
+    if ((content === null && !reportsMissing) || content === lastContent) {
+      resting = null;
+      if (content !== null) lastMark = mark;
+      return;
+    }
+    const now = performance.now();
+    if (resting?.stamp !== lastStamp) resting = { stamp: lastStamp, since: now };
+    const rest = content === null ? 0 : restOf(lastMark, mark);
+    const left = rest - (now - resting.since);
+    if (left > 0) {
+      schedule(left);
+    } else if (rest === 0) {
+      report(content, mark);
+    } else {
+      const { stamp } = resting;
+      void writerOf(path).then((writer) => {
+        if (closed || resting?.stamp !== stamp) return;
+        if (writer !== null) schedule(WRITER_POLL_MS);
+        else if (stampOf(path) !== stamp) check();
+        else report(content, mark);
+      });
+    }
+  };
+  const report = (content: string | null, mark: Mark) => {
+    resting = null;
     lastContent = content;
+    lastMark = mark;
     changed();
   };
   // Waits for a pause in the writes. If there is none, the poll reports the change.
-  const schedule = () => {
+  const schedule = (delay = DEBOUNCE_MS) => {
     clearTimeout(debounce);
-    if (!closed) debounce = setTimeout(check, DEBOUNCE_MS).unref();
+    if (!closed) debounce = setTimeout(check, delay).unref();
   };
   const poll = setInterval(() => {
     if (stampOf(path) !== lastStamp) check();
@@ -101,6 +141,34 @@ function watchPath(file: string, changed: () => void, watched: Watched): FileWat
       unwatch();
     },
   };
+}
+
+/** What tells a file that was replaced from one that is written in place. */
+interface Mark {
+  /** Where the path leads, and to which file. */
+  readonly place: string;
+  readonly size: bigint;
+  /** Whether it got its name, or another attribute, after its last byte. */
+  readonly isRenamed: boolean;
+}
+
+const NO_FILE: Mark = { place: '', size: 0n, isRenamed: false };
+
+function markOf(path: string): Mark {
+  try {
+    const real = realpathSync(path);
+    const { dev, ino, size, mtimeNs, ctimeNs } = statSync(real, { bigint: true });
+    return { place: `${dev} ${ino} ${real}`, size, isRenamed: mtimeNs < ctimeNs };
+  } catch {
+    return NO_FILE;
+  }
+}
+
+/** A file that was renamed over the path, or that a link now leads to, is complete. Anything else may be half written. */
+function restOf(before: Mark, now: Mark): number {
+  const isOther = before.place !== now.place;
+  if (isOther && now.isRenamed) return 0;
+  return now.size === 0n || (!isOther && now.size < before.size) ? SHORTER_REST_MS : REST_MS;
 }
 
 /**
@@ -162,7 +230,7 @@ function linkTarget(path: string): string | undefined {
 const MISSING = 'missing';
 
 /** A stamp that differs after every change of the file that `path` resolves to. */
-function stampOf(path: string): string {
+export function stampOf(path: string): string {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
     return [dev, ino, size, mtimeNs, ctimeNs].join(' ');

@@ -1,8 +1,10 @@
 /** Watches the files that a gateway was created from: each edit requests a change. */
 import { join } from 'node:path';
-import { watchFile, watchFilesIn } from '../base/watch-file.ts';
+import { GatewayError } from '../base/errors.ts';
+import { stampOf, watchFile, watchFilesIn } from '../base/watch-file.ts';
+import { writerOf } from '../base/writer.ts';
 import type { Config } from '../config/config.ts';
-import { type LoadOptions, loadConfig } from '../config/load.ts';
+import { findConfig, type LoadOptions, loadConfig } from '../config/load.ts';
 import type { Gateway } from './gateway.ts';
 
 /** Follows the configuration file until it is closed. */
@@ -26,11 +28,10 @@ export interface HangUps {
 
 export function followConfigAndSignal(gateway: Gateway, options: LoadOptions, signals: HangUps): Following {
   const reload = () => void gateway.change({ config: 'file' });
-  // The configuration file, and the rule files that it names.
-  const files = createFileWatch(reload, false, ({ file, tasks }) => (file === null ? [] : [file, ...tasks.files]));
+  const files = createFileWatch(reload, false, filesOf);
   const remove = gateway.addApplier({
     name: 'watch of the configuration file',
-    load: () => loadConfig(options),
+    load: () => loadComplete(options),
     apply: files.follow,
   });
   files.follow(gateway.config);
@@ -42,6 +43,30 @@ export function followConfigAndSignal(gateway: Gateway, options: LoadOptions, si
       signals.off('SIGHUP', reload);
     },
   };
+}
+
+/** The configuration file, and the rule files that it names. */
+function filesOf({ file, tasks }: Config): readonly string[] {
+  return file === null ? [] : [file, ...tasks.files];
+}
+
+/** How often the files are read again because they changed meanwhile. */
+const MOST_READS = 5;
+
+/** The configuration in files that nobody writes while they are read. */
+async function loadComplete(options: LoadOptions): Promise<Config> {
+  for (let reads = 1; ; reads++) {
+    const { file } = findConfig(options);
+    const before = stampOf(file);
+    const writer = await writerOf(file);
+    if (writer !== null)
+      throw new GatewayError(
+        'config_invalid',
+        `${file} may be incomplete: process ${writer} has it open for writing. Close it there, and reload again.`,
+      );
+    const config = await loadConfig(options);
+    if (stampOf(file) === before || reads === MOST_READS) return config;
+  }
 }
 
 /** Follows the secret store until it is closed. */
