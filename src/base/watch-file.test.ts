@@ -190,7 +190,10 @@ describe('a watched file that is saved in place, with a pause', () => {
     const seen = texts.map((): string[] => []);
     for (const one of files) write(one, before);
     const watchers = files.map((one, i) => watchFile(one, () => seen[i]!.push(read(one, 'utf8'))));
-    return { files, seen, close: () => watchers.forEach((one) => one.close()) };
+    const close = () => {
+      for (const one of watchers) one.close();
+    };
+    return { files, seen, close };
   }
 
   async function allSeen(seen: readonly string[][]): Promise<void> {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
-import { call, logOf, logged, toml } from '../support/running-gateway.ts';
+import { call, logged, logOf, toml } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 
@@ -13,7 +13,9 @@ const name = 'tools.toml';
 const text = `${toml(servers)}\n[denied_tools]\na = ["whoami"]\n`;
 
 describe('a configuration that is saved in place with pauses', () => {
-  it('stays in force until the last byte is written, and closes nothing that was open', { timeout: 60_000 }, async () => {
+  it('stays in force until the last byte is written, and closes nothing that was open', {
+    timeout: 60_000,
+  }, async () => {
     const cwd = tempFolder({ [name]: text });
     const gateway = await startHttp({ cwd, args: ['--log-level', 'info'] });
     const { client } = await gateway.connect();
