@@ -37,13 +37,13 @@ it('takes the nearest start_timeout: of the server, of folders, of all servers, 
 });
 
 it('has every default filled in', () => {
-  expect(resolved({ servers: [{ namespace: 'git', command: 'git-server .' }] })).toEqual({
+  expect(resolved({ servers: [{ namespace: 'git', command: 'git-server repo' }] })).toEqual({
     file: '/etc/app/tools.toml',
     servers: [
       {
         key: 'git',
         namespace: 'git',
-        launch: { kind: 'stdio', file: 'git-server', args: ['.'], env: {}, cwd: '/etc/app' },
+        launch: { kind: 'stdio', file: 'git-server', args: ['repo'], env: {}, cwd: '/etc/app' },
         launchHash: expect.stringMatching(/^[0-9a-f]{32}$/),
         description: '',
         enabled: true,
@@ -78,6 +78,7 @@ it('has every default filled in', () => {
     names: 'join',
     uriStyle: 'auto',
     nameLimit: null,
+    watch: true,
     startWait: 5000,
     revisions: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'],
     policy: null,

@@ -17,10 +17,17 @@ import type { LimitsConfig } from './limits.ts';
 import { type MacroConfig, resolveMacros } from './macros.ts';
 import { type PolicyConfig, resolvePolicy } from './policy.ts';
 import type { RawConfig } from './raw-config.ts';
+import { type OwnPath, reachText } from './reach.ts';
 import type { Settings } from './schema.ts';
 import { resolveVault, type VaultConfig } from './secrets-key.ts';
 import { resolveSecurity, type SecurityConfig } from './security.ts';
-import { type FoldersConfig, resolveServers, type ServerConfig, type ServerEntry } from './servers.ts';
+import {
+  type FoldersConfig,
+  type ResolvedServers,
+  resolveServers,
+  type ServerConfig,
+  type ServerEntry,
+} from './servers.ts';
 import type { TasksConfig } from './tasks.ts';
 import { type CallThrough, type Control, resolveToolsets, type ToolsetConfig } from './toolsets.ts';
 
@@ -47,6 +54,8 @@ export interface Config {
   /** How namespaces are put in front of URIs in lists; `auto` decides by client. */
   readonly uriStyle: 'auto' | 'join' | 'scheme';
   readonly startWait: number;
+  /** Whether edits of the configuration file are applied; `confirm`: those that open something wait for a reload. */
+  readonly watch: boolean | 'confirm';
   /** The revisions of the protocol that clients may speak. */
   readonly revisions: readonly string[];
   /** What a person has to approve. */
@@ -139,6 +148,15 @@ export function resolveConfig(
     ),
     ...agentTokens(settings.agents, context),
   ];
+  const vault = resolveVault(settings.secrets, context);
+  const own: OwnPath[] = [
+    ...(file === null ? [] : [{ what: 'the configuration', path: file }]),
+    { what: 'the data folder', path: dataDir },
+    ...(vault.keyFile === null ? [] : [{ what: 'the key of the secrets', path: vault.keyFile }]),
+  ];
+  const reaching = reachNotices(resolved, own, env.HOME);
+  if (settings.security.reachableConfig === 'refuse')
+    for (const message of reaching) context.add(['security', 'reachable_config'], message);
   const broken = [...resolved.broken, ...bad];
   const { lineOf = () => undefined, redact = (text: string) => text } = source;
   const config: Config = {
@@ -150,6 +168,7 @@ export function resolveConfig(
     nameLimit: settings.nameLimit,
     uriStyle: settings.uriStyle,
     startWait: settings.startWait,
+    watch: settings.watch,
     revisions:
       context.variable('MCP_SUPPORTED_VERSIONS', `a list of ${ALL_REVISIONS.join(', ')}`, readRevisions) ??
       settings.revisions ??
@@ -164,16 +183,37 @@ export function resolveConfig(
     agents: resolveAgents(settings.agents, context),
     limits: settings.limits,
     audit: resolveAudit(settings.audit, dataDir, context),
-    vault: resolveVault(settings.secrets, context),
+    vault,
     secrets: () => (managerToken === null ? secrets : [...secrets, managerToken]),
     written: () => ({ settings: source.written ?? {}, servers: resolved.written }),
-    notices: [...source.notices, ...resolved.notices],
+    notices: [
+      ...source.notices,
+      ...resolved.notices,
+      ...(settings.security.reachableConfig === 'warn' ? reaching : []),
+    ],
     broken: broken.map((one) => brokenEntry(one, document, lineOf, redact)),
   };
   const isEmpty = resolved.servers.length + resolved.folders.length === 0 && resolved.broken.length > 0;
   if (context.issues.length > 0 || (isEmpty && source.needsServers?.(dataDir) === true))
     throw new InvalidConfig(document, [...context.issues, ...broken.flatMap(({ issues }) => issues)]);
   return deepFreeze(config);
+}
+
+/** What to tell about servers and folders of tools that can write our own files. */
+function reachNotices(
+  { servers, folders }: Pick<ResolvedServers, 'servers' | 'folders'>,
+  own: readonly OwnPath[],
+  home: string | undefined,
+): string[] {
+  const targets = [
+    ...servers.map(({ key, launch }) => [key, launch] as const),
+    ...folders.map((one) => [one.key, one] as const),
+  ];
+  return targets.flatMap(([key, target]) => {
+    const reached = reachText(target, own, home);
+    if (reached === null) return [];
+    return `server "${key}" can reach ${reached}. If it can write files, an agent that uses it can change its own policies and start any program. Give it a folder of its own, or keep the configuration elsewhere (--config).`;
+  });
 }
 
 function readRevisions(text: string): string[] | null {

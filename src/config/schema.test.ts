@@ -273,6 +273,7 @@ describe('the message of the schema for', () => {
 it('accepts an empty configuration and fills in every default', () => {
   expect(withoutNulls(fileSchema.parse({}))).toEqual({
     callThrough: 'auto',
+    watch: true,
     selection: 'own',
     startWait: 5000,
     uriStyle: 'auto',
@@ -280,7 +281,7 @@ it('accepts an empty configuration and fills in every default', () => {
     healthInterval: 30_000,
     resolvePackages: true,
     dataDir: '.toolgate',
-    security: { approvalTimeout: 300_000, onTimeout: 'deny' },
+    security: { approvalTimeout: 300_000, reachableConfig: 'warn', onTimeout: 'deny' },
     folders: {
       watch: true,
       debounce: 300,

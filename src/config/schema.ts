@@ -49,6 +49,13 @@ export const settingsShape = {
       'The revisions of MCP that clients may speak. Default: all that Toolgate knows. The environment variable ' +
         'MCP_SUPPORTED_VERSIONS overrides this.',
     ),
+  watch: z
+    .union([z.boolean(), z.literal('confirm')], { error: 'expected true, false or "confirm"' })
+    .prefault(true)
+    .describe(
+      'Whether an edit of this file is applied at once. `confirm`: an edit that adds or changes a server, or changes ' +
+        'what is allowed, waits for SIGHUP or `/reload`. `false`: every edit does.',
+    ),
   start_wait: duration(0)
     .prefault('5s')
     .describe('How long a list waits for servers that are still starting before it answers with what is available.'),

@@ -100,6 +100,13 @@ const securityShape = {
     .array(promptSchema, { error: 'expected a list of rules' })
     .optional()
     .describe('How `approval_prompt` answers. Default: a person decides.'),
+  reachable_config: choice(['warn', 'refuse', 'allow'])
+    .prefault('warn')
+    .describe(
+      'What happens if an argument of a server, or a folder of tools, is a folder with this file, `data_dir` or the key ' +
+        'of the secrets in it, so that an agent may be able to change them: `warn` at every start and in `doctor`, ' +
+        '`refuse` the configuration, or `allow` it.',
+    ),
 };
 
 export const securitySchema = section(securityShape);

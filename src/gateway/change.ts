@@ -12,6 +12,7 @@ import type { Config } from '../config/config.ts';
 import type { ServerConfig } from '../config/servers.ts';
 import { type FleetChange, type FleetReport, reportText } from '../sources/fleet.ts';
 import { keepBroken } from './keep-broken.ts';
+import { openedBy } from './opened-by.ts';
 import type { Root } from './root.ts';
 
 /** What to change. Omitted parts stay as they are. */
@@ -20,6 +21,8 @@ export interface ChangeRequest {
    * A new configuration, or `file` to read the configuration file again. Either way the tool folders are scanned too.
    */
   readonly config?: Config | 'file';
+  /** Whether the file is read because it was edited, not because somebody asked for it. */
+  readonly isEdit?: boolean;
   /** Scan the tool folders again. */
   readonly folders?: boolean;
   /** Read the secret store again. */
@@ -192,7 +195,7 @@ export class ChangeQueue {
     return { config, isFile, refused, hasSecrets, news, failures };
   }
 
-  async #readConfig({ config }: ChangeRequest): Promise<Pick<Readings, 'config' | 'refused'>> {
+  async #readConfig({ config, isEdit = false }: ChangeRequest): Promise<Pick<Readings, 'config' | 'refused'>> {
     if (config !== 'file')
       return { config: config === undefined ? null : keepBroken(config, this.#root.config), refused: null };
     const follower = [...this.#appliers].findLast(({ load }) => load !== undefined);
@@ -200,7 +203,10 @@ export class ChangeQueue {
     try {
       const loaded = await follower.load!();
       // The owner may have stopped following the file in the meantime.
-      return { config: this.#appliers.has(follower) ? keepBroken(loaded, this.#root.config) : null, refused: null };
+      if (!this.#appliers.has(follower)) return { config: null, refused: null };
+      const kept = keepBroken(loaded, this.#root.config);
+      const opened = isEdit && this.#root.config.watch === 'confirm' ? openedBy(this.#root.config, kept) : [];
+      return opened.length === 0 ? { config: kept, refused: null } : { config: null, refused: waitingText(opened) };
     } catch (error) {
       if (!(error instanceof GatewayError)) this.#root.events.emit('failure', { where: 'configuration', error });
       return { config: null, refused: messageOf(error) };
@@ -313,6 +319,10 @@ export class ChangeQueue {
     const now = [...this.#pids()].filter(([key, pid]) => pid !== null && pid !== before.get(key));
     return { restarted: now.map(([key]) => key), synced: [...synced] };
   }
+}
+
+function waitingText(opened: readonly string[]): string {
+  return `It waits for SIGHUP or POST /reload, because watch is "confirm" and it changes ${opened.join(', ')}.`;
 }
 
 function brokenProblem({ section, key, problem, isKept }: BrokenEntry): Problem {

@@ -13,7 +13,7 @@ export interface Following {
 }
 
 /**
- * Applies every edit of the configuration file, and reads it again at every SIGHUP. A file with mistakes changes
+ * Applies every edit of the configuration file, unless `watch` says otherwise, and reads it again at every SIGHUP. A file with mistakes changes
  * nothing; an event says why.
  */
 export function followConfig(gateway: Gateway, options: LoadOptions): Following {
@@ -28,7 +28,8 @@ export interface HangUps {
 
 export function followConfigAndSignal(gateway: Gateway, options: LoadOptions, signals: HangUps): Following {
   const reload = () => void gateway.change({ config: 'file' });
-  const files = createFileWatch(reload, false, filesOf);
+  const edited = () => void gateway.change({ config: 'file', isEdit: true });
+  const files = createFileWatch(edited, false, (config) => (config.watch === false ? [] : filesOf(config)));
   const remove = gateway.addApplier({
     name: 'watch of the configuration file',
     load: () => loadComplete(options),

@@ -9,7 +9,7 @@ import { startHttp } from '../support/gateway.ts';
 import { tempFolder } from '../support/temp.ts';
 
 it('examples/tools.toml passes doctor, serves its active tools, and activates others', async () => {
-  const cwd = tempFolder({ 'todo.txt': 'Water the plants.' });
+  const cwd = tempFolder({ 'notes/todo.txt': 'Water the plants.' });
   copyFileSync(join(root, 'examples/tools.toml'), join(cwd, 'tools.toml'));
   const env = { PATH: `${commandFolder()}:${process.env.PATH}`, HOME: cwd };
   const doctor = await runCli(['doctor'], { cwd, env });
@@ -23,7 +23,7 @@ it('examples/tools.toml passes doctor, serves its active tools, and activates ot
   expect(names.filter((name) => !/^(toolman_activate|files_(read|list)_.+)$/.test(name))).toEqual([]);
   const call = async (name: string, args: Record<string, unknown> = {}) =>
     JSON.stringify(await client.callTool({ name, arguments: args }));
-  expect(await call('files_read_text_file', { path: join(cwd, 'todo.txt') })).toContain('Water the plants.');
+  expect(await call('files_read_text_file', { path: join(cwd, 'notes/todo.txt') })).toContain('Water the plants.');
 
   expect(await call('memory_read_graph')).toContain('item_inactive');
   const lists = { tools_on: ['memory_*'], tools_off: [], resources_on: [], resources_off: [] };

@@ -171,6 +171,8 @@ async function startBackground(sandbox: Sandbox, text: string, cwd?: string): Pr
 /** A home folder, a PATH with the commands that pages use, and a free port. */
 async function openSandbox(isNewcomer: boolean): Promise<Sandbox> {
   const home = tempFolder(isNewcomer ? {} : { 'package.json': '{ "private": true }' });
+  // The folder that the servers of the pages serve.
+  if (!isNewcomer) mkdirSync(join(home, 'notes'));
   const shims = commandFolder();
   const state = join(shims, 'state');
   shim(shims, 'claude', `printf '%s\\n' "$@" > "${join(home, '.claude-arguments')}"`);
