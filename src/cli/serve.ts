@@ -172,12 +172,15 @@ async function showServed(gateway: Gateway, stop: Promise<void>, io: CommandIo):
   const late = gateway.statuses().filter(({ state }) => state === 'starting');
   const rows = servedRows(gateway, io);
   const served = rows.length === 0 ? 'No servers are configured.' : `Serving:\n${table(rows)}`;
-  print([served, ...firstListLines(gateway).map(plain)].join('\n'), io);
+  const seen = firstListLines(gateway).map(plain);
+  print([served, ...seen].join('\n'), io);
   if (late.length === 0) return;
   await Promise.race([tried, stop]);
   if (isStopping) return;
   const keys = late.map(({ key }) => key);
-  print([table(servedRows(gateway, io, keys)), ...firstListLines(gateway).map(plain)].join('\n'), io);
+  // A server that failed changes nothing. It may have failed because the same signal stopped what it installs.
+  const news = firstListLines(gateway).map(plain);
+  print([table(servedRows(gateway, io, keys)), ...(news.join() === seen.join() ? [] : news)].join('\n'), io);
 }
 
 /**

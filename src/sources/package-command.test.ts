@@ -23,7 +23,8 @@ it.each([
   ['npx -y pkg ~/notes "$X"', 'pkg', ['pkg'], false, ['/bin/sh', '-c', 'exec "$0" ~/notes "$X"', 'PROGRAM']],
 ])('%s', (line, target, packages, isExact, started) => {
   const command = read(line)!;
-  expect(command).toMatchObject({ target, packages, isExact });
+  expect(command).toMatchObject({ target, packages });
+  expect(command.unpinned.length === 0).toBe(isExact);
   const { file, args } = command.start('PROGRAM');
   expect([file, ...args]).toEqual(started);
 });

@@ -11,11 +11,13 @@ export interface PackageCommand {
   readonly file: string;
   /** Its own arguments, up to what it starts. */
   readonly options: readonly string[];
+  /** Those of its options that decide where it looks for packages. */
+  readonly settings: readonly string[];
   /** What it starts: a package, or a program of the packages that its options name. */
   readonly target: string;
   readonly packages: readonly string[];
-  /** Whether each package has one exact version. */
-  readonly isExact: boolean;
+  /** The packages that have no exact version. */
+  readonly unpinned: readonly string[];
   /** The command line that starts this program with the arguments of the server. */
   start(program: string): CommandLine;
 }
@@ -31,6 +33,8 @@ const OPTIONS = {
     ...valued('--from --with -p --python --index --default-index --index-url --extra-index-url --prerelease'),
   ]),
 };
+/** Options that decide only what a runner says and asks. */
+const MANNERS = /^(?:-y|--yes|-q|--quiet|--silent)$/;
 const PACKAGE = { npx: ['-p', '--package'], uvx: ['--from'] };
 
 /** A package of a registry: no path, no address, no repository. */
@@ -98,6 +102,7 @@ function readRunner(
   needsDashes: boolean,
 ): ReadCommand | null {
   const named: string[] = [];
+  const settings: string[] = [];
   let at = begin;
   for (; at < args.length; at++) {
     const arg = args[at]!;
@@ -105,10 +110,14 @@ function readRunner(
     const [name = '', ...inline] = arg.split('=');
     const takesValue = OPTIONS[runner].get(name);
     if (takesValue === undefined || (!takesValue && inline.length > 0)) return null;
-    if (!takesValue) continue;
+    if (!takesValue) {
+      if (!MANNERS.test(name)) settings.push(name);
+      continue;
+    }
     const value = inline.length > 0 ? inline.join('=') : args[++at];
     if (value === undefined || value === '') return null;
     if (PACKAGE[runner].includes(name)) named.push(value);
+    else settings.push(name, value);
   }
   const hasDashes = args[at] === '--';
   if ((needsDashes && !hasDashes) || (hasDashes && runner === 'uvx')) return null;
@@ -118,8 +127,8 @@ function readRunner(
   const packages = named.length > 0 ? named : [target];
   const isKnown = named.length > 0 ? PROGRAM.test(target) : (runner === 'npx' ? NPM_SPEC : UVX_TARGET).test(target);
   if (!isKnown || (runner === 'npx' && !packages.every((one) => NPM_SPEC.test(one)))) return null;
-  const isExact = packages.every((one) => EXACT.test(one));
-  return { command: { runner, file, options, target, packages, isExact }, length: at + 1 };
+  const unpinned = packages.filter((one) => !EXACT.test(one));
+  return { command: { runner, file, options, settings, target, packages, unpinned }, length: at + 1 };
 }
 
 function flags(names: string): [string, boolean][] {

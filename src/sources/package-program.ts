@@ -2,11 +2,11 @@
  * The program that `npx` or `uvx` would start, started directly. The runner would stay in memory for as long as the
  * server runs, 50 to 60 MB for each. It still decides everything: it installs the package, and says what it would start.
  *
- * - With exact versions, `npx` finds the same at every start. So what it said is kept on disk for a day, and used while
- *   nothing that the answer depends on has changed. After a day it is asked again, because a version can be withdrawn
- *   from a registry: then `npx` refuses to start it.
- * - In all other cases it asks the registry at every start whether there is something newer. So does this: the runner is
- *   asked at every start. Only further processes of the same gateway do not ask again for a few minutes.
+ * - What `npx` said is kept on disk, and used while nothing that the answer depends on has changed. With exact versions
+ *   it finds the same at every start; without them it asks the registry whether there is something newer. So does this,
+ *   in one process for all servers (`npm-lookup.ts`). After a day the registry is asked for exact versions, too, because
+ *   one can be withdrawn: then `npx` refuses to start it.
+ * - `uvx` is asked at every start. Further processes of the same gateway do not ask again for a few minutes.
  * - An install runs third-party scripts. It gets the environment of the server without the server's own secrets, because
  *   no install needs those, except settings of npm, uv and proxies.
  */
@@ -21,6 +21,7 @@ import type { EnvVars } from '../config/expand.ts';
 import { referencesIn } from '../secrets/reference.ts';
 import { looksSecret, urlSecrets } from '../secrets/secret-values.ts';
 import { findExecutable } from './executable.ts';
+import { lookUp } from './npm-lookup.ts';
 import { type PackageCommand, packageCommandOf } from './package-command.ts';
 import {
   hasNpmShell,
@@ -31,7 +32,7 @@ import {
   shownPackages,
   startInstall,
 } from './package-install.ts';
-import { type PackageProgram, type ProgramRecords, programRecords, witnessed } from './program-records.ts';
+import { type PackageProgram, type ProgramRecord, type ProgramRecords, programRecords } from './program-records.ts';
 import type { StdioLaunch } from './spawn.ts';
 
 export interface ResolveOptions {
@@ -54,7 +55,7 @@ const CHECK = 100;
 const FIRST_REPORT = 2_000;
 const REPORTS = 10_000;
 const LOOK = 1_000;
-/** How long an answer of the runner is used again in this process if its package has no exact version. */
+/** How long an answer of the runner is used again in this process. */
 const FRESH = 5 * 60_000;
 const REMEMBERED = 200;
 
@@ -100,19 +101,18 @@ export async function resolvePackage(launch: StdioLaunch, options: ResolveOption
   if (Object.keys(env).some((name) => LEFT_ALONE.test(name))) return launch;
   const deciding = Object.fromEntries(Object.entries(env).filter(([name]) => DECIDING.test(name)));
   const { cwd } = launch;
-  const { options: flags, target, packages, isExact } = command;
+  const { options: flags, target, packages } = command;
   const key = sha256(canonicalJson({ runner, flags, target, cwd, env: deciding })).slice(0, 32);
   const records = programRecords(options.ours);
-  const isKept = isExact && command.runner === 'npx';
-  const recorded = isKept ? records?.read(key) : null;
-  if (recorded != null) return started(launch, command, recorded);
+  const record = recordOf(command, key, records);
+  if (record !== null && unsure(command, record).length === 0) return started(launch, command, record.program);
   const fresh = answers.get(key);
   const isFresh = fresh !== undefined && Date.now() - fresh.at < FRESH && isUsable(fresh.answer);
   const query = isFresh
     ? null
     : getOrMake(queries, key, () => {
         const about = `${command.runner} ${packages.join(' ')} ${env.npm_config_cache ?? env.HOME ?? ''}`;
-        return ask(command, { runner, env, cwd, key, about, records, isKept });
+        return ask(command, { runner, env, deciding, cwd, key, about, records });
       });
   const answer = query === null ? fresh!.answer : await wait(query, command, options);
   if (answer.log !== '' && query !== null) options.stderr(Buffer.from(`${answer.log.trimEnd()}\n`));
@@ -122,6 +122,16 @@ export async function resolvePackage(launch: StdioLaunch, options: ResolveOption
     throw new GatewayError('source_unavailable', answer.problem);
   }
   return answer.program === null ? launch : started(launch, command, answer.program);
+}
+
+/** What `npx` said before; null if it has to be asked. */
+function recordOf(command: PackageCommand, key: string, records: ProgramRecords | null): ProgramRecord | null {
+  return command.runner === 'npx' ? (records?.read(key) ?? null) : null;
+}
+
+/** The packages for which the registry has to be asked whether the record is still true. */
+function unsure({ packages, unpinned }: PackageCommand, { isRecent }: ProgramRecord): readonly string[] {
+  return isRecent ? unpinned : packages;
 }
 
 function started(launch: StdioLaunch, command: PackageCommand, { file, env, lock }: PackageProgram): StdioLaunch {
@@ -140,12 +150,12 @@ interface QuerySubject {
   /** The path of the runner. */
   readonly runner: string;
   readonly env: Readonly<Record<string, string>>;
+  /** The part of the environment that the runner depends on. */
+  readonly deciding: Readonly<Record<string, string>>;
   readonly cwd: string;
   readonly key: string;
   readonly about: string;
   readonly records: ProgramRecords | null;
-  /** Whether the answer is valid for later starts, too. */
-  readonly isKept: boolean;
 }
 
 function ask(command: PackageCommand, subject: QuerySubject): RunnerQuery {
@@ -155,6 +165,8 @@ function ask(command: PackageCommand, subject: QuerySubject): RunnerQuery {
   const answer = (async (): Promise<RunnerAnswer> => {
     await before?.catch(() => {});
     try {
+      const program = await confirmed(command, subject);
+      if (program !== null) return { program, log: '' };
       const install = await startInstall(command, {
         file: subject.runner,
         cwd: subject.cwd,
@@ -177,6 +189,19 @@ function ask(command: PackageCommand, subject: QuerySubject): RunnerQuery {
     if (!('problem' in given)) answers.set(key, { answer: given, at: Date.now() });
   });
   return query;
+}
+
+/** The recorded program, if the registry still has the same packages for it. */
+async function confirmed(command: PackageCommand, subject: QuerySubject): Promise<PackageProgram | null> {
+  const { key, records } = subject;
+  const record = recordOf(command, key, records);
+  if (record === null) return null;
+  const packages = unsure(command, record);
+  if (packages.some((spec) => record.resolved[spec] === undefined)) return null;
+  const found = await lookUp({ ...subject, settings: command.settings }, packages);
+  if (found === null || packages.some((spec, at) => found[at] !== record.resolved[spec])) return null;
+  if (!record.isRecent) records?.renew(key);
+  return record.program;
 }
 
 /** Waits for the answer, but not for a server that is no longer wanted, and not for ever. */
@@ -271,8 +296,8 @@ async function answerOf(
     return { problem: problemText(command, problem, log), log };
   }
   const program = await programOf(command, subject, report);
-  if (program !== null && subject.isKept)
-    await subject.records?.write(subject.key, program, witnessed(subject, command, program, report.env));
+  if (program !== null && command.runner === 'npx')
+    await subject.records?.write(subject.key, { ...subject, command, env: report.env }, program);
   return { program, log };
 }
 

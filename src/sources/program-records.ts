@@ -1,12 +1,12 @@
 /**
  * What `npx` said that it would start, on disk for later starts. A record is valid while every file that the answer
  * depends on is as it was: the program, the folder it was installed in, npm itself, its settings, and the places where
- * `npx` would look first.
+ * `npx` would look first. It is true only if the registry still has the same packages for it, as far as `npx` would ask.
  *
  * The folder is in the home of the user, not in that of a project: a record decides which program is started, and a
  * project may come from somebody else. A record that others may write is not used.
  */
-import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { readFileSync, realpathSync, statSync, utimesSync } from 'node:fs';
 import { mkdir, readdir, stat, unlink } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import { replaceFile } from '../base/files.ts';
@@ -24,19 +24,38 @@ export interface PackageProgram {
 }
 
 /** Files by path, each as it was when the answer was given. */
-export type Witnesses = Readonly<Record<string, string>>;
+type Witnesses = Readonly<Record<string, string>>;
+
+export interface ProgramRecord {
+  readonly program: PackageProgram;
+  /** Where its packages were downloaded from, as far as that is known. */
+  readonly resolved: Readonly<Record<string, string>>;
+  /** Whether the registry was asked within the last day. */
+  readonly isRecent: boolean;
+}
 
 export interface ProgramRecords {
   /** Null if there is none that is valid. */
-  read(key: string): PackageProgram | null;
+  read(key: string): ProgramRecord | null;
   /** Fails silently: then the runner is asked again. */
-  write(key: string, program: PackageProgram, witnesses: Witnesses): Promise<void>;
+  write(key: string, subject: RecordSubject, program: PackageProgram): Promise<void>;
+  /** The registry still has the same packages. */
+  renew(key: string): void;
   /** The file that marks a running install. */
   markOf(key: string): string;
 }
 
+/** What was asked, and the environment that `npx` gave to the program. */
+export interface RecordSubject {
+  readonly command: PackageCommand;
+  /** The path of `npx`. */
+  readonly runner: string;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
 const MOST = 200;
-const LIFETIME = 24 * 60 * 60_000;
+const RECENT = 24 * 60 * 60_000;
 
 /** Null if the user has no home. */
 export function programRecords(env: Readonly<Record<string, string | undefined>>): ProgramRecords | null {
@@ -48,26 +67,39 @@ export function programRecords(env: Readonly<Record<string, string | undefined>>
     read(key) {
       try {
         const file = fileOf(key);
-        if (!isOurs(folder) || !isOurs(file) || Date.now() - statSync(file).mtimeMs > LIFETIME) return null;
-        const { program, witnesses } = toObject(JSON.parse(readFileSync(file, 'utf8')));
+        if (!isOurs(folder) || !isOurs(file)) return null;
+        const { program, resolved, witnesses } = toObject(JSON.parse(readFileSync(file, 'utf8')));
         const { file: path, env: given } = toObject(program);
-        if (typeof path !== 'string' || !isObject(given) || !isObject(witnesses)) return null;
-        const isValid = Object.entries(witnesses).every(([one, seen]) => stampOf(one) === seen);
-        return isValid ? { file: path, env: given as Record<string, string>, lock: null } : null;
+        if (typeof path !== 'string' || !isObject(given) || !isObject(resolved) || !isObject(witnesses)) return null;
+        if (Object.entries(witnesses).some(([one, seen]) => stampOf(one) !== seen)) return null;
+        return {
+          program: { file: path, env: given as Record<string, string>, lock: null },
+          resolved: resolved as Record<string, string>,
+          isRecent: Date.now() - statSync(file).mtimeMs < RECENT,
+        };
       } catch {
         return null;
       }
     },
-    async write(key, program, witnesses) {
+    async write(key, subject, program) {
       // Nothing secret is written, and a part of the environment is not enough.
       const isSecret = ([name, value]: [string, string]) => looksSecret(name) || urlSecrets(value).length > 0;
       if (Object.entries(program.env).some(isSecret)) return;
       try {
+        const witnesses = witnessed(subject, program);
+        const resolved = resolvedIn(dirname(dirname(program.file)), subject.command.packages);
         await mkdir(folder, { recursive: true, mode: 0o700 });
-        await replaceFile(fileOf(key), JSON.stringify({ program, witnesses }));
+        await replaceFile(fileOf(key), JSON.stringify({ program, resolved, witnesses }));
         await removeOldest(folder);
       } catch {
         // A full or read-only disk.
+      }
+    },
+    renew(key) {
+      try {
+        utimesSync(fileOf(key), new Date(), new Date());
+      } catch {
+        // It was removed, or the disk is read-only.
       }
     },
     markOf: (key) => join(folder, `${key}.installing`),
@@ -90,25 +122,47 @@ async function removeOldest(folder: string): Promise<void> {
   await Promise.all(oldest.map(({ path }) => unlink(path)));
 }
 
+/** Where the packages in a folder of modules were downloaded from, as far as npm wrote it down there. */
+function resolvedIn(modules: string, packages: readonly string[]): Record<string, string> {
+  const installed = toObject(toObject(readJson(join(modules, '.package-lock.json'))).packages);
+  const found = packages.map((spec) => [spec, toObject(installed[`node_modules/${nameOf(spec)}`]).resolved]);
+  return Object.fromEntries(found.filter(([, resolved]) => typeof resolved === 'string'));
+}
+
+/** Null if it does not exist or is only half written. */
+function readJson(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    return null;
+  }
+}
+
+function nameOf(spec: string): string {
+  return spec.replace(/(?!^)@.*$/, '');
+}
+
 /** The files that decide what `npx` starts, as they are now. */
-export function witnessed(
-  { runner, cwd }: { readonly runner: string; readonly cwd: string },
-  { packages }: PackageCommand,
-  { file }: PackageProgram,
-  env: Readonly<Record<string, string>>,
-): Witnesses {
-  const names = packages.map((spec) => spec.replace(/(?!^)@.*$/, ''));
-  const modules = (folder: string) => names.map((name) => join(folder, name, 'package.json'));
+function witnessed({ command, runner, cwd, env }: RecordSubject, { file }: PackageProgram): Witnesses {
+  const modules = (folder: string) => command.packages.map((spec) => join(folder, nameOf(spec), 'package.json'));
+  const npm = join(dirname(realpathSync(runner)), '..');
+  const prefix = env.npm_config_global_prefix ?? '/usr';
   const paths = [
-    // npm, its settings, and packages that are installed for all projects.
-    join(dirname(realpathSync(runner)), '..', 'package.json'),
-    ...[env.npm_config_userconfig, env.npm_config_globalconfig].filter((one) => one !== undefined),
-    ...modules(join(env.npm_config_global_prefix ?? '/usr', 'lib', 'node_modules')),
+    // npm, the Node that runs it, its settings, and packages that are installed for all projects.
+    join(npm, 'package.json'),
+    join(npm, 'npmrc'),
+    ...[env.npm_node_execpath, env.npm_config_userconfig, env.npm_config_globalconfig].filter(
+      (one) => one !== undefined,
+    ),
+    ...modules(join(prefix, 'lib', 'node_modules')),
+    join(prefix, 'bin', command.target),
     // The project around the working directory.
     ...upwards(cwd).flatMap((folder) => [
       join(folder, 'package.json'),
       join(folder, '.npmrc'),
+      join(folder, 'node_modules'),
       join(folder, 'node_modules', '.package-lock.json'),
+      join(folder, 'node_modules', '.bin', command.target),
       ...modules(join(folder, 'node_modules')),
     ]),
     // The program, and the folder that it was installed in. npm writes that file whenever it installs something there.

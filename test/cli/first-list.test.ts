@@ -1,4 +1,5 @@
 /** The start, `doctor` and the library say what a client sees at first, and how to change that. */
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { configFromValue } from '../../src/index.ts';
@@ -53,11 +54,29 @@ describe('toolgate serve says after its servers', () => {
 
   it('the same once only, if it is stopped while a server is still starting', async () => {
     const held = { slow: server('basic', '--start-when', join(tempFolder(), 'never')) };
-    const files = { 'tools.toml': `start_wait = "100ms"\n${toml}\n${serversToml(held)}` };
+    const files = { 'tools.toml': `start_wait = "2s"\n${toml}\n${serversToml(held)}` };
     const child = startCli(['serve', '--port', '0'], { files });
     await waitFor(() => / sees? .*\n/.test(child.stdout()), 15_000);
     expect((await child.stop('SIGINT')).code).toBe(0);
     expect(child.stdout().match(/A client sees/g)).toHaveLength(1);
+  });
+
+  it('it again only if it has changed, when a server that took longer has been tried', async () => {
+    const file = join(tempFolder(), 'go');
+    const later = async (last: string) => {
+      const command = `/bin/sh -c 'until [ -e ${file} ]; do sleep 0.1; done; ${last}'`;
+      const files = { 'tools.toml': `start_wait = "2s"\n${toml}\n${serversToml({ slow: command })}` };
+      const child = startCli(['serve', '--port', '0'], { files });
+      await waitFor(() => / sees? .*\n/.test(child.stdout()), 15_000);
+      writeFileSync(file, '');
+      await waitFor(() => /[✓✗] slow.*\n/.test(child.stdout()), 15_000);
+      await child.stop('SIGTERM');
+      rmSync(file);
+      return child.stdout().match(/A client sees \d+ of \d+/g);
+    };
+    expect(await later('exit 1')).toEqual(['A client sees 1 of 4']);
+    const up = await later(`exec ${server('basic', '--name', 'slow', '--tools', 'one')}`);
+    expect(up).toEqual(['A client sees 1 of 4', 'A client sees 1 of 5']);
   });
 
   it('the same for each agent, if policies differ', async () => {

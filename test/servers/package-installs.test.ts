@@ -1,12 +1,22 @@
 /** Installs by `npx` that take long, are left behind, or change what is started. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { expect, it } from 'vitest';
 import { shim } from '../support/commands.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { type Registry, startRegistry } from '../support/npm-registry.ts';
-import { running, waitFor } from '../support/processes.ts';
+import { alive, descendants, running, waitFor } from '../support/processes.ts';
 import { callText, logged, logOf, toml } from '../support/running-gateway.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 
@@ -125,34 +135,135 @@ it('starts what npx would start: the newest version, a local program first, the 
   expect(await nameFrom('npx tool', inside, env)).toBe('local');
 });
 
-it('asks npm again when something has changed that its answer depends on', async () => {
-  const registry = await startRegistry({ name: 'tool', version: '1.0.0', bins: ['tool'] });
-  const env = registry.env();
-  const cwd = tempFolder();
-  const command = 'npx -y tool@1.0.0';
-  /** Whether npm was asked. */
-  const asks = async () => {
+/** How often npm has been started: each one writes a log. */
+function npmRuns(env: Record<string, string>): number {
+  const logs = join(env.npm_config_cache!, '_logs');
+  return existsSync(logs) ? readdirSync(logs).length : 0;
+}
+
+/** Starts gateways one after another, and says for each what was started, whether npx ran, and what the registry was asked. */
+function starter(registry: Registry, cwd: string, command: string) {
+  const env: Record<string, string> = { ...registry.env(), npm_config_logs_max: '1000' };
+  const start = async () => {
     registry.requests.length = 0;
+    const before = npmRuns(env);
     // Further starts in one process do not ask for some minutes, so each is a process.
     const gateway = await startStdio({ cwd, env, config: toml([{ namespace: 'x', command }], wait), process: true });
-    expect((await nameOf(gateway.client, 'x')).name).toMatch(/1\.0\.0|local/);
+    const { name } = await nameOf(gateway.client, 'x');
     await gateway.stop();
-    return registry.requests.length > 0;
+    return { name, npx: npmRuns(env) > before, requests: [...registry.requests] };
   };
-  expect(await asks()).toBe(true);
-  expect(await asks()).toBe(false);
+  return { env, start };
+}
+
+it('asks npm again when something has changed that its answer depends on', async () => {
+  const registry = await startRegistry({ name: 'tool', version: '1.0.0', bins: ['tool'] });
+  const cwd = tempFolder();
+  const { env, start } = starter(registry, cwd, 'npx -y tool@1.0.0');
+  const known = { name: 'tool 1.0.0', npx: false, requests: [] };
+  expect(await start()).toMatchObject({ npx: true });
+  expect(await start()).toEqual(known);
   const [record] = recordsIn(env);
+  expect(statSync(record!).mode & 0o077).toBe(0);
   writeFiles(cwd, { '.npmrc': 'fund=false\n' });
-  expect(await asks()).toBe(true);
-  expect(await asks()).toBe(false);
-  // The package is gone, and is installed again.
-  rmSync(join(env.npm_config_cache!, '_npx'), { recursive: true });
-  expect(await asks()).toBe(true);
-  // A day has passed.
+  expect(await start()).toMatchObject({ npx: true });
+  expect(await start()).toEqual(known);
+  // A day has passed: only the registry is asked, and then not for another day.
   const old = Date.now() / 1000 - 25 * 60 * 60;
   utimesSync(record!, old, old);
-  expect(await asks()).toBe(true);
-  expect(statSync(record!).mode & 0o077).toBe(0);
+  expect(await start()).toEqual({ ...known, requests: ['tool'] });
+  expect(await start()).toEqual(known);
+  // The package is gone, and is installed again.
+  rmSync(join(env.npm_config_cache!, '_npx'), { recursive: true });
+  expect(await start()).toMatchObject({ name: 'tool 1.0.0', npx: true });
+});
+
+it('asks the registry at every start what a package without an exact version is, in one process for all servers', async () => {
+  const names = ['one', 'two', '@acme/three'];
+  const registry = await startRegistry(
+    ...names.map((name) => ({ name, version: '1.0.0', bins: [name.replace(/.*\//, '')] })),
+  );
+  const env: Record<string, string> = { ...registry.env(), npm_config_logs_max: '1000' };
+  const cwd = tempFolder();
+  const commands = ['npx -y one', 'npx two@latest', 'npx -y -p @acme/three@^1.0.0 three'];
+  const config = toml(
+    // A variable of one server only makes no difference to npm.
+    commands.map((command, at) => ({ namespace: `s${at}`, command, env: { OWN: String(at) } })),
+    wait,
+  );
+  const start = async () => {
+    registry.requests.length = 0;
+    const gateway = await startStdio({ cwd, env, config, process: true });
+    const started = await Promise.all(commands.map((_, at) => nameOf(gateway.client, `s${at}`, ['OWN'])));
+    const lookups = descendants(gateway.pid).filter((pid) => running('npm-lookup.mjs').includes(pid));
+    return { gateway, started, lookups };
+  };
+  const first = await start();
+  await first.gateway.stop();
+  const runs = npmRuns(env);
+  const second = await start();
+  const shown = ({ started }: typeof first) => started.map(({ name, env: { OWN } }) => [name, OWN]);
+  expect(shown(first)).toEqual([
+    ['one 1.0.0', '0'],
+    ['two 1.0.0', '1'],
+    ['three 1.0.0', '2'],
+  ]);
+  expect(shown(second)).toEqual(shown(first));
+  expect(npmRuns(env)).toBe(runs);
+  expect([...registry.requests].sort()).toEqual([...names].sort());
+  expect(second.lookups.length).toBeLessThanOrEqual(1);
+  // It ends with the gateway.
+  second.gateway.signal('SIGKILL');
+  await second.gateway.exited;
+  await waitFor(() => second.lookups.every((pid) => !alive(pid)));
+});
+
+it('starts what npx would start now if the registry, the project or the cache has changed', async () => {
+  const registry = await startRegistry({ name: 'tool', version: '1.0.0', bins: ['tool'] });
+  const cwd = tempFolder({ 'package.json': '{}' });
+  const { env, start } = starter(registry, cwd, 'npx -y tool');
+  const folder = () => {
+    const npx = join(env.npm_config_cache!, '_npx');
+    return join(npx, readdirSync(npx)[0]!, 'node_modules');
+  };
+  const isKnown = async (name: string) => expect(await start()).toEqual({ name, npx: false, requests: ['tool'] });
+  expect(await start()).toMatchObject({ name: 'tool 1.0.0', npx: true });
+  await isKnown('tool 1.0.0');
+
+  registry.publish({ name: 'tool', version: '1.1.0', bins: ['tool'] });
+  expect(await start()).toMatchObject({ name: 'tool 1.1.0', npx: true });
+  await isKnown('tool 1.1.0');
+
+  // npm writes this file last. Without it, or with half of it, the folder is not what it was.
+  writeFileSync(join(folder(), '.package-lock.json'), '{');
+  expect(await start()).toMatchObject({ name: 'tool 1.1.0', npx: true });
+  rmSync(join(env.npm_config_cache!, '_npx'), { recursive: true });
+  expect(await start()).toMatchObject({ name: 'tool 1.1.0', npx: true });
+  await isKnown('tool 1.1.0');
+
+  // Somebody else may write the record, or it was cut.
+  const [record] = recordsIn(env);
+  chmodSync(record!, 0o666);
+  expect(await start()).toMatchObject({ name: 'tool 1.1.0', npx: true });
+  writeFileSync(record!, readFileSync(record!, 'utf8').slice(0, 100));
+  expect(await start()).toMatchObject({ name: 'tool 1.1.0', npx: true });
+  await isKnown('tool 1.1.0');
+
+  // A program of the project has precedence.
+  const basic = new URL('../fixtures/basic.mjs', import.meta.url).pathname;
+  shim(join(cwd, 'node_modules/.bin'), 'tool', `exec "${process.execPath}" "${basic}" --name local "$@"`);
+  expect(await start()).toMatchObject({ name: 'local', npx: true });
+  rmSync(join(cwd, 'node_modules'), { recursive: true });
+  expect(await start()).toMatchObject({ name: 'tool 1.1.0' });
+});
+
+it('lets npx say what is wrong if the registry no longer has a package', async () => {
+  const registry = await startRegistry({ name: 'tool', version: '1.0.0', bins: ['tool'] });
+  const { env, start } = starter(registry, tempFolder(), 'npx -y tool');
+  expect(await start()).toMatchObject({ npx: true });
+  registry.withdraw('tool');
+  const gateway = await startStdio({ env, config: toml([{ namespace: 'x', command: 'npx -y tool' }], wait) });
+  await logged(gateway, 'npx could not install tool: the registry does not have it');
 });
 
 it('gives no secret of the server to an install, and starts the command as written if npm needs one', async () => {

@@ -23,6 +23,8 @@ export interface Registry {
   readonly requests: string[];
   /** Publishes further packages or versions. The last version of a package is its latest. */
   publish(...packages: readonly TestPackage[]): void;
+  /** Removes all versions of a package. */
+  withdraw(name: string): void;
   /** Packages are sent only after the returned function is called. */
   hold(): () => void;
   /** For npm with this registry, and with a home and a cache of its own. */
@@ -55,6 +57,9 @@ export async function startRegistry(...packages: readonly TestPackage[]): Promis
     publish(...all) {
       for (const one of all)
         published.set(one.name, [...(published.get(one.name) ?? []), { ...one, tarball: pack(one) }]);
+    },
+    withdraw(name) {
+      published.delete(name);
     },
     hold() {
       let release = () => {};
