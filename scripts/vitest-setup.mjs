@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { ensureBuilt, isAlive, root } from './setup.mjs';
 
 const own = join(root, '.toolgate');
@@ -8,6 +8,7 @@ const bundled = join(own, `fixtures-${process.pid}`);
 
 export async function setup() {
   process.env.SEED ??= String(seedOfCommit());
+  usePythonItself();
   await bundleFixtures();
   try {
     // Some tests run dist/, so it is brought up to date even if vitest is started directly.
@@ -25,6 +26,17 @@ function seedOfCommit() {
   } catch {
     // Not a git checkout.
     return Math.floor(Math.random() * 2 ** 28);
+  }
+}
+
+/** `python3` may be a script that looks for the Python to use, which takes longer than many a test. Here it looks once. */
+function usePythonItself() {
+  try {
+    const python = execFileSync('python3', ['-c', 'import sys; print(sys.executable)'], { stdio: 'pipe' }).toString();
+    const folder = dirname(python.trim());
+    if (!process.env.PATH.startsWith(folder + delimiter)) process.env.PATH = folder + delimiter + process.env.PATH;
+  } catch {
+    // Without Python its tests are skipped, or fail.
   }
 }
 

@@ -52,12 +52,12 @@ it('follows a new configuration with one notification', async () => {
   const { client, cwd, changes } = await startStdio({ config: config({ a: 3 }) });
   expect(await names(client)).toEqual(['a_t0', 'a_t1', 'a_t2']);
   replaceFile(cwd, config({ a: 3, b: 40 }));
-  await waitFor(async () => (await names(client)).includes('toolman_activate'), 20_000);
+  await waitFor(async () => (await names(client)).includes('toolman_activate'));
   expect(await names(client)).toEqual(['toolman_activate']);
   const before = changes('tools');
   expect(before).toBeGreaterThan(0);
   replaceFile(cwd, config({ a: 3 }));
-  await waitFor(async () => (await names(client)).length === 3, 20_000);
+  await waitFor(async () => (await names(client)).length === 3);
   await waitFor(() => changes('tools') === before + 1);
 });
 

@@ -163,7 +163,7 @@ describe.each(doors)('a name whose first owner is down over %s', (door) => {
     expect(await toolNames(client)).toEqual(['a_other']);
     expect(ownError(await call(client, 'a_ok')).code).toBe('source_unavailable');
     writeFileSync(join(cwd, 'up'), '');
-    await waitFor(async () => (await toolNames(client)).length === 4, 10_000);
+    await waitFor(async () => (await toolNames(client)).length === 4);
     expect(await callText(client, 'a_ok')).not.toBe(pid);
   });
 

@@ -94,7 +94,7 @@ it('no planted secret appears in logs, audit, replies or files of Toolgate', asy
   const legacy = await http.connect({ headers: token });
   await waitFor(async () => (await legacy.client.listTools()).tools.some(({ name }) => name === 'l_echo'));
   seen['answers to a client with a session'] = await drive(legacy.client as Caller);
-  await waitFor(async () => (await legacy.client.listTools()).tools.some(({ name }) => name === 'l_echo'), 15_000);
+  await waitFor(async () => (await legacy.client.listTools()).tools.some(({ name }) => name === 'l_echo'));
   const modern = await http.connectModern(token);
   seen['answers to a client without one'] = await drive(modern.client as Caller);
   for (const wrong of [agentToken, `${env.BEARER_TOKEN}x`]) {

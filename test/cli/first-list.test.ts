@@ -24,7 +24,7 @@ const ACTIVATE_HOW = 'To show more from the start: active_toolsets = ["NAME_*"],
 
 async function servedText(files: Record<string, string>, args: string[] = []): Promise<string> {
   const child = startCli(['serve', '--port', '0', ...args], { files });
-  await waitFor(() => / sees? .*\n/.test(child.stdout()), 15_000);
+  await waitFor(() => / sees? .*\n/.test(child.stdout()));
   return child.stdout();
 }
 
@@ -56,7 +56,7 @@ describe('toolgate serve says after its servers', () => {
     const held = { slow: server('basic', '--start-when', join(tempFolder(), 'never')) };
     const files = { 'tools.toml': `start_wait = "2s"\n${toml}\n${serversToml(held)}` };
     const child = startCli(['serve', '--port', '0'], { files });
-    await waitFor(() => / sees? .*\n/.test(child.stdout()), 15_000);
+    await waitFor(() => / sees? .*\n/.test(child.stdout()));
     expect((await child.stop('SIGINT')).code).toBe(0);
     expect(child.stdout().match(/A client sees/g)).toHaveLength(1);
   });

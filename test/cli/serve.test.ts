@@ -7,7 +7,7 @@ import { server, serversToml } from '../support/server.ts';
 
 async function served(config: string, env: Record<string, string> = {}): Promise<string> {
   const child = startCli(['serve', '--port', '0'], { config, env });
-  await waitFor(() => /^Serving:\n(.*\n)+|No servers/m.test(child.stdout()), 15_000);
+  await waitFor(() => /^Serving:\n(.*\n)+|No servers/m.test(child.stdout()));
   return child.stdout();
 }
 
@@ -69,7 +69,7 @@ describe('toolgate serve', () => {
   it('ends on SIGTERM and on SIGINT with exit code 0', async () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const child = startCli(['serve', '--port', '0'], { config: serversToml({ up: server('basic') }), process: true });
-      await waitFor(() => child.stdout().includes('Serving:'), 15_000);
+      await waitFor(() => child.stdout().includes('Serving:'));
       expect(await child.stop(signal)).toEqual({ code: 0, signal: null });
     }
   });

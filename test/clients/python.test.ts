@@ -135,11 +135,12 @@ describe.skipIf(isMissingPython('v1') || isMissingPython('v2'))('the Python SDK'
   });
 
   // Version 1 parses every URI as a URL and refuses a list with another one. Version 2 has the same name before 2026.
-  it.each([
+  const prefixed = [
     ['v1', 'legacy', ['my..c+changing://first', 'b+-:odd_app://a%20b'], 'my..c+changing://first'],
     ['v2', 'legacy', ['my..c+changing://first', 'b+-:odd_app://a%20b'], 'my_c_changing://first'],
     ['v2', '2026-07-28', ['my_c_changing://first', 'b_odd_app://a b'], 'my..c+changing://first'],
-  ] as const)(
+  ] as const;
+  it.each(some(prefixed, [prefixed[0], prefixed[2]]))(
     '%s of the era %s lists, reads and watches resources under a prefix',
     async (version, mode, uris, read) => {
       const odd = server('basic', '--name', 'b', '--resources', 'odd_app://a b');

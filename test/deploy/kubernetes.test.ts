@@ -239,7 +239,7 @@ describe('the Kubernetes containers, run as processes', () => {
 
     const next = (parseYaml(await plan('--description "Document the login"')) as Manifest).data!;
     project(gatewayPod.folders.get('config')!, next);
-    await waitFor(() => pipe.changes('tools') > 0, 15_000);
+    await waitFor(() => pipe.changes('tools') > 0);
     expect(await names()).toEqual(planned(next['toolgate.toml']!));
     expect(await names()).toContain('github_search_code');
     expect(JSON.stringify(await pipe.client.callTool(reading))).toContain('export const login');

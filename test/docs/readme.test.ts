@@ -116,7 +116,7 @@ describe('npm start', () => {
       expect(below.length).toBeGreaterThanOrEqual(4);
       kill(group, 'SIGINT');
       await exited;
-      await waitFor(() => below.every((pid) => !alive(pid)), 10_000);
+      await waitFor(() => below.every((pid) => !alive(pid)));
     },
     90_000,
   );

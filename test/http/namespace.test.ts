@@ -222,7 +222,7 @@ it('a reloaded configuration adds new namespaces and makes removed ones unknown'
   const own = await startHttp({ config: serversToml({ old: server('basic') }) });
   const session = await startSession(own, { headers: { 'x-namespace': 'old' } });
   writeFiles(own.cwd, { 'tools.toml': serversToml({ fresh: server('basic') }) });
-  await waitFor(async () => (await own.post(initialize(), { 'x-namespace': 'fresh' })).status === 200, 10_000);
+  await waitFor(async () => (await own.post(initialize(), { 'x-namespace': 'fresh' })).status === 200);
   expect((await own.post(initialize(), { 'x-namespace': 'old' })).status).toBe(404);
   expect((await session.ask('tools/list')).result).toEqual({ tools: [] });
 });

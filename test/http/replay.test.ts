@@ -192,7 +192,7 @@ describe('resuming with Last-Event-ID', () => {
     const stream = await openEvents(tight, '/mcp', session.headers, call('flood_flood', { progress: steps }, 't'));
     const seen = [(await stream.next())!];
     stream.pause();
-    await waitFor(() => tight.stderr().includes('limits.unread'), 20_000);
+    await waitFor(() => tight.stderr().includes('limits.unread'));
     stream.resume();
     seen.push(...(await readAll(stream)));
     // More is stored than the limit, so the gateway may cut the connection again.

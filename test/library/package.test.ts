@@ -15,7 +15,7 @@ import { waitFor } from '../support/processes.ts';
 import { fixture, server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 import { packageVersion } from '../support/version.ts';
-import { some } from '../support/wide.ts';
+import { isWide, some } from '../support/wide.ts';
 
 const run = promisify(execFile);
 const newest: [string, string] = ['24', NODE_24];
@@ -142,26 +142,31 @@ describe('the package in another project', () => {
   });
 
   // The first one also writes program.js, which runs below.
-  it.each(Object.entries(configs))('has types without errors, with module resolution %s', async (name, given) => {
-    writeFiles(folder, { [`${name}.json`]: JSON.stringify({ compilerOptions: given, files: ['program.ts'] }) });
-    expect(await complaints(`${name}.json`)).toBe('');
-  });
+  it.each(some(Object.entries(configs), Object.entries(configs).slice(0, 1)))(
+    'has types without errors, with module resolution %s',
+    async (name, given) => {
+      writeFiles(folder, { [`${name}.json`]: JSON.stringify({ compilerOptions: given, files: ['program.ts'] }) });
+      expect(await complaints(`${name}.json`)).toBe('');
+    },
+  );
 
-  it('has the same types as the source', async () => {
-    // In a subfolder with the packages that those programs use, which the project itself must not find.
-    const names = ['public-types.test.ts', 'examples.ts'];
-    for (const name of names) {
-      const text = readFileSync(join(root, 'test/library', name), 'utf8');
-      writeFiles(folder, { [`all/${name}`]: text.replaceAll('../../src/index.ts', 'toolgate') });
-    }
-    await run('mkdir', ['-p', join(folder, 'all/node_modules')]);
-    for (const name of ['@modelcontextprotocol', 'vitest', 'zod'])
-      symlinkSync(join(root, 'node_modules', name), join(folder, 'all/node_modules', name));
-    // Errors in the types of those packages do not matter here.
-    const given = { ...configs.nodenext, skipLibCheck: true, exactOptionalPropertyTypes: false, noEmit: true };
-    writeFiles(folder, { 'all/all.json': JSON.stringify({ compilerOptions: given, files: names }) });
-    expect(await complaints('all/all.json')).toBe('');
-  });
+  // In a normal run public-types.test.ts and examples.ts are compiled with the source, and api.test.ts compares the declarations.
+  if (isWide)
+    it('has the same types as the source', async () => {
+      // In a subfolder with the packages that those programs use, which the project itself must not find.
+      const names = ['public-types.test.ts', 'examples.ts'];
+      for (const name of names) {
+        const text = readFileSync(join(root, 'test/library', name), 'utf8');
+        writeFiles(folder, { [`all/${name}`]: text.replaceAll('../../src/index.ts', 'toolgate') });
+      }
+      await run('mkdir', ['-p', join(folder, 'all/node_modules')]);
+      for (const name of ['@modelcontextprotocol', 'vitest', 'zod'])
+        symlinkSync(join(root, 'node_modules', name), join(folder, 'all/node_modules', name));
+      // Errors in the types of those packages do not matter here.
+      const given = { ...configs.nodenext, skipLibCheck: true, exactOptionalPropertyTypes: false, noEmit: true };
+      writeFiles(folder, { 'all/all.json': JSON.stringify({ compilerOptions: given, files: names }) });
+      expect(await complaints('all/all.json')).toBe('');
+    });
 
   itOnEach(nodes, 'runs as a library on Node', async (node) => {
     const { stdout } = await run(node, ['program.js', fixture('basic')], { cwd: folder, env });
@@ -176,7 +181,7 @@ describe('the package in another project', () => {
     });
   });
 
-  itOnEach(nodes, 'runs as a command on Node', async (node) => {
+  itOnEach(some(nodes, nodes.slice(0, 1)), 'runs as a command on Node', async (node) => {
     expect((await run(node, [bin, '--version'], { cwd: folder, env })).stdout).toBe(`${packageVersion}\n`);
   });
 

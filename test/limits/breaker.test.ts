@@ -68,7 +68,7 @@ describe('the circuit breaker', () => {
     await waitFor(() => breaker().state === 'open');
     await server.be('fine');
     const before = await server.calls();
-    await waitFor(async () => (await begin(door, 's_do').done) instanceof Buffer, 10_000);
+    await waitFor(async () => (await begin(door, 's_do').done) instanceof Buffer);
     expect(await server.calls()).toBe(before + 1);
     expect([breaker().state, await textOf(begin(door, 's_do'))]).toEqual(['closed', 'fine']);
     expect(notes.at(-1)).toBe('answers again, and is called as before');
@@ -133,7 +133,7 @@ describe('the circuit breaker of a stdio server', () => {
     const pid = Number(await textOf(begin(door, 's_ok')));
     // Enough failures for a long pause.
     for (let round = 0; round < 12; round++) {
-      await waitFor(async () => (await refusalOf(begin(door, 's_hang'))).code === 'source_timeout', 10_000);
+      await waitFor(async () => (await refusalOf(begin(door, 's_hang'))).code === 'source_timeout');
       if (gateway.statuses()[0]!.breaker.failures >= 8) break;
     }
     killServer(pid);

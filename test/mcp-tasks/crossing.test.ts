@@ -97,8 +97,8 @@ describe('a server that was restarted', () => {
     const params = { name: 'old_slow', arguments: { ms: 60_000 }, task: {} };
     const { task } = await client.request({ method: 'tools/call', params }, CreateTaskResultSchema);
     for (const name of Object.values(names)) for (const pid of runningServers(name)) killServer(pid);
-    await waitFor(async () => (await call(gateway, 'new_greet', { name: 'x' })).result?.isError !== true, 20_000);
-    await waitFor(async () => (await call(gateway, 'old_plain')).result?.isError !== true, 20_000);
+    await waitFor(async () => (await call(gateway, 'new_greet', { name: 'x' })).result?.isError !== true);
+    await waitFor(async () => (await call(gateway, 'old_plain')).result?.isError !== true);
     const { error } = await request(gateway, 'tasks/get', { taskId });
     expect(error).toMatchObject({ code: -32_602, message: `${names.new} has no task task-1` });
     await expect(client.experimental.tasks.getTask(task.taskId)).rejects.toMatchObject({

@@ -69,7 +69,7 @@ describe.each(OVER)('a server over %s with share = "session"', (over) => {
     open.catch(() => {});
     await waitFor(async () => (await place.count()) === 2);
     pipe.stdin.end();
-    await waitFor(async () => (await place.count()) === 0, 10_000);
+    await waitFor(async () => (await place.count()) === 0);
   });
 
   it('closes all connections on a reload that removes the server', async () => {
@@ -79,7 +79,7 @@ describe.each(OVER)('a server over %s with share = "session"', (over) => {
     expect(await place.count()).toBe(2);
     const other = `controls = []\n[[servers]]\nnamespace = ""\ncommand = ${JSON.stringify(server('basic'))}\n`;
     writeFileSync(join(gateway.cwd, 'tools.toml'), other);
-    await waitFor(async () => (await place.count()) === 0, 10_000);
+    await waitFor(async () => (await place.count()) === 0);
   });
 
   it('closes an idle connection, and reopens it for the next call', async () => {
@@ -145,7 +145,7 @@ describe('the own connection of a client to a server', () => {
     // The call replaces the next reconnection attempt, and fails.
     await waitFor(async () => (await client.callTool({ name: 'whoami' })).isError === true);
     rmSync(refusing);
-    await waitFor(async () => (await place.count()) === 2, 10_000);
+    await waitFor(async () => (await place.count()) === 2);
     expect(await call(client, 'touch')).toBe('true');
   });
 
@@ -230,6 +230,6 @@ it('changing share replaces the server', async () => {
   const { client } = await gateway.connect();
   await call(client, 'remember', { word: 'shared' });
   writeFileSync(join(gateway.cwd, 'tools.toml'), configOf(place));
-  await waitFor(async () => (await call(client, 'recall')) === '', 10_000);
+  await waitFor(async () => (await call(client, 'recall')) === '');
   await waitFor(async () => (await place.count()) === 2);
 });

@@ -33,8 +33,8 @@ it('idle connections are limited, in all and from one address', { timeout: 60_00
   const isClosed = (socket: ReturnType<typeof openSocket>) => socket.destroyed;
   const sockets = Array.from({ length: 30 }, () => openSocket(gateway.origin));
   for (const socket of sockets) socket.on('end', () => socket.destroy()).resume();
-  await waitFor(() => sockets.filter(isClosed).length >= 20, 20_000);
+  await waitFor(() => sockets.filter(isClosed).length >= 20);
   await logged(gateway, 'http.max_connections_per_address allows no more');
   for (const socket of sockets.slice(0, 15)) socket.destroy();
-  await waitFor(async () => (await fetch(`${gateway.origin}/health`).catch(() => null))?.status === 200, 20_000);
+  await waitFor(async () => (await fetch(`${gateway.origin}/health`).catch(() => null))?.status === 200);
 });

@@ -37,7 +37,7 @@ describe('a server that hangs', () => {
     if (how === 'freeze') await callText(client, 'h_freeze');
     else halt(before);
     await logged(gateway, DOWN, 10_000);
-    await waitFor(() => gateway.changes('tools') === told + 2, 10_000);
+    await waitFor(() => gateway.changes('tools') === told + 2);
     expect(await toolNames(client)).toEqual([...hangTools, ...otherTools]);
     // The old and the new process never run at the same time.
     expect(alive(before)).toBe(false);
@@ -56,7 +56,7 @@ describe('a server that hangs', () => {
     halt(before);
     await logged(gateway, DOWN, 10_000);
     const again = async () => Number((await call(gateway.client, 'm_pid').catch(() => null))?.text);
-    await waitFor(async () => ![before, 0, Number.NaN].includes(await again()), 10_000);
+    await waitFor(async () => ![before, 0, Number.NaN].includes(await again()));
   });
 
   it('fails calls during the restart with a clear error', async () => {
@@ -65,7 +65,7 @@ describe('a server that hangs', () => {
     await callText(client, 'h_freeze');
     // The second check uses a request that the server has answered before.
     const lists = () => methodsIn(log).filter((method) => method === 'tools/list').length;
-    await waitFor(() => lists() === 2, 10_000);
+    await waitFor(() => lists() === 2);
     // The call has the same timeout as the check, so some of it should be left.
     await sleep(500);
     expect(await callError(client, 'h_ok')).toEqual({

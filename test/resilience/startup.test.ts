@@ -105,7 +105,7 @@ it('becomes ready when a required server comes up later', async () => {
   const command = `${process.execPath} ${fixture('crash')} --crash-times ${counter} 2`;
   const gateway = await startHttp({ config: toml([{ namespace: 'a', command, required: true }]), ready: false });
   expect((await fetch(`${gateway.origin}/ready`)).status).toBe(503);
-  await waitFor(async () => (await fetch(`${gateway.origin}/ready`)).ok, 10_000);
+  await waitFor(async () => (await fetch(`${gateway.origin}/ready`)).ok);
 });
 
 it('gives up on a server that never finishes its handshake or its lists, and logs it', async () => {

@@ -100,7 +100,7 @@ describe('the test runner', { timeout: 60_000 }, () => {
 
   it('keeps the results when it is stopped', async () => {
     const { ended, child, folder } = start(NEVER_ENDING);
-    await waitFor(() => existsSync(join(folder, 'started')), 20_000);
+    await waitFor(() => existsSync(join(folder, 'started')));
     process.kill(child.pid, 'SIGTERM');
     expect(await ended()).toEqual({
       code: 143,

@@ -40,7 +40,7 @@ describe('the test runner', { timeout: 60_000 }, () => {
 
   it('keeps the results when vitest is killed', async () => {
     const { ended, child, folder } = start(NEVER_ENDING);
-    await waitFor(() => existsSync(join(folder, 'started')), 20_000);
+    await waitFor(() => existsSync(join(folder, 'started')));
     process.kill(vitestOf(child.pid), 'SIGKILL');
     expect(await ended()).toEqual({
       code: 1,

@@ -9,7 +9,7 @@ import { noPython } from '../support/python.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { onTerminal } from '../support/terminal.ts';
-import { onePart } from '../support/wide.ts';
+import { onePart, some } from '../support/wide.ts';
 
 const config = `[[servers]]
 namespace = "up"
@@ -69,7 +69,7 @@ describe.skipIf(noPython !== undefined)('toolgate secrets on a terminal', () => 
     ['SIGTERM', { kill: 'SIGTERM' }, 143],
     ['SIGHUP', { kill: 'SIGHUP' }, 129],
   ];
-  it.each(onePart(2, ways))(
+  it.each(onePart(ways.length, ways))(
     '%s leaves a prompt, changes nothing and leaves the terminal usable',
     async (_, typed, code) => {
       const { cwd, env, store } = start();
@@ -90,7 +90,7 @@ describe.skipIf(noPython !== undefined)('toolgate secrets on a terminal', () => 
     const { cwd, env, store } = start();
     await store.set('UP_TOKEN', null, VALUE);
     const remove = (answer: string) => onTerminal(['secrets', 'remove', 'UP_TOKEN'], [['(y/N)', answer]], { cwd, env });
-    for (const answer of ['\r', 'n\r', 'x\r'])
+    for (const answer of some(['\r', 'n\r', 'x\r'], ['\r']))
       expect(await remove(answer)).toMatchObject({ code: 1, shown: expect.stringContaining('Nothing was removed.') });
     expect((await store.read()).global.get('UP_TOKEN')).toBe(VALUE);
     expect(await remove('y\r')).toMatchObject({ code: 0, shown: expect.stringContaining('Removed UP_TOKEN, global.') });

@@ -84,7 +84,7 @@ function read(file: string): string {
   }
 }
 const names = async () => (await client.listTools()).tools.map(({ name }) => name);
-const has = (name: string) => waitFor(async () => (await names()).includes(name), 15_000);
+const has = (name: string) => waitFor(async () => (await names()).includes(name));
 /** Waits until the variable of the process has this value. */
 const gets = (name: string, variable: string, value: string | undefined) =>
   waitFor(() => {
@@ -187,8 +187,8 @@ describe('a folder of tools', () => {
     await store.remove('TS_KEY', 'ts');
     await gets('ts', 'TS_KEY', 'first value');
     await store.remove('TS_KEY', null);
-    await waitFor(async () => !(await names()).includes('ts_ask'), 15_000);
-    await waitFor(() => pidsOf('ts').length === 0, 15_000);
+    await waitFor(async () => !(await names()).includes('ts_ask'));
+    await waitFor(() => pidsOf('ts').length === 0);
     await store.set('TS_KEY', null, 'first value');
     await has('ts_ask');
     for (const name of ['ts', 'free']) await gets(name, 'TS_KEY', 'first value');
@@ -202,7 +202,7 @@ describe('the secrets file', () => {
     const before = pids();
     const whole = readFileSync(store.file);
     writeFileSync(store.file, whole.subarray(10));
-    await waitFor(() => gateway.stderr().includes('cannot be opened: it is not a complete JSON object'), 15_000);
+    await waitFor(() => gateway.stderr().includes('cannot be opened: it is not a complete JSON object'));
     writeFileSync(store.file, whole);
     expect(gateway.stderr()).toContain('What is in force stays.');
     expect(pids()).toEqual(before);
@@ -211,7 +211,7 @@ describe('the secrets file', () => {
   it('can be re-encrypted with a new key without restarting any process', async () => {
     const before = pids();
     await store.rotate(NEXT_KEY);
-    await waitFor(() => gateway.stderr().includes('written with another key'), 15_000);
+    await waitFor(() => gateway.stderr().includes('written with another key'));
     const key = join(gateway.cwd, 'key');
     writeFileSync(`${key}.new`, NEXT_KEY, { mode: 0o600 });
     renameSync(`${key}.new`, key);
@@ -227,7 +227,7 @@ describe('redact_results = false', () => {
     const file = join(gateway.cwd, 'tools.toml');
     writeFileSync(file, readFileSync(file, 'utf8').replace('[secrets]', '[secrets]\nredact_results = false'));
     const ask = async (name: string) => JSON.stringify(await client.callTool({ name: 'ts_ask', arguments: { name } }));
-    await waitFor(async () => (await ask('TS_KEY')).includes('TS_KEY is first value'), 15_000);
+    await waitFor(async () => (await ask('TS_KEY')).includes('TS_KEY is first value'));
     expect(await ask('FAIL')).toContain('failed with [redacted]');
     expect(gateway.stderr()).not.toContain('first value');
   });

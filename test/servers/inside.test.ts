@@ -8,6 +8,7 @@ import { descendants, waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
+import { isWide } from '../support/wide.ts';
 
 useProcesses();
 
@@ -59,7 +60,10 @@ describe('a wrapper that starts Toolgate', () => {
     const script = `#!/bin/sh\ncopy=$(mktemp -d ${cwd}/copyXXXXXX)\ncp ${cwd}/tools.toml $copy\necho "$TOOLGATE_INSIDE" >> ${cwd}/depths\nexec ${process.execPath} ${bin} --config $copy/tools.toml\n`;
     writeFiles(cwd, { wrapper: script });
     const config = `start_wait = "0s"\n${serversToml({ gw: join(cwd, 'wrapper') })}`;
-    const gateway = await startStdio({ cwd, config, args: ['--log-level', 'debug'] });
+    // As if others were around it already, because each of them takes a second to start.
+    const around = ['a', 'b', 'c', 'd', 'e'].map((name) => `/${name}/tools.toml`);
+    const env = isWide ? {} : { TOOLGATE_INSIDE: JSON.stringify(around) };
+    const gateway = await startStdio({ cwd, config, env, args: ['--log-level', 'debug'] });
     await waitFor(() => {
       if (!existsSync(join(cwd, 'depths'))) return false;
       const depths = readFileSync(join(cwd, 'depths'), 'utf8').trim().split('\n');

@@ -35,7 +35,7 @@ export function withMembers<Base extends Child, More extends object>(child: Base
 }
 
 /** Resolves when the output matches. */
-export function untilPrinted(child: Child, pattern: RegExp, ms = 20_000): Promise<RegExpExecArray> {
+export function untilPrinted(child: Child, pattern: RegExp, ms = 45_000): Promise<RegExpExecArray> {
   const found = new Promise<RegExpExecArray>((resolve) => {
     const look = () => {
       const match = pattern.exec(child.stdout());

@@ -47,7 +47,7 @@ export async function startDock(files: Files, options: DockOptions = {}): Promis
     tools,
     call,
     names: async () => (await client.listTools()).tools.map(({ name }) => name),
-    async until(name: string, fits: (called: Called) => boolean, ms = 15_000) {
+    async until(name: string, fits: (called: Called) => boolean, ms = 45_000) {
       const start = performance.now();
       await waitFor(async () => fits(await call(name)) || null, ms);
       return performance.now() - start;

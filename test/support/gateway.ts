@@ -81,7 +81,7 @@ export async function startHttp(options: GatewayOptions & { readonly ready?: boo
   if (options.ready !== false) {
     const ready = async () => {
       await untilPrinted(child, /^(?:Serving:|No servers are configured\.)$/m);
-      await waitFor(async () => (await fetch(`${origin}/ready`)).ok, 20_000);
+      await waitFor(async () => (await fetch(`${origin}/ready`)).ok, 45_000);
     };
     await orExplain(child, ready());
   }

@@ -1,7 +1,6 @@
 /** Processes according to the operating system (Linux only: /proc), because a program's own report proves nothing. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isWide } from './wide.ts';
 
 /** Whether the process runs. A zombie does not. */
 export function alive(pid: number): boolean {
@@ -30,8 +29,8 @@ export function running(text: string): number[] {
   return processes().filter((pid) => pid !== process.pid && readProc(pid, 'cmdline')?.includes(text) && alive(pid));
 }
 
-/** In milliseconds. Processes everywhere take longer. */
-const USUAL_WAIT = isWide ? 45_000 : 15_000;
+/** In milliseconds: many times what a busy machine needs, and less than the time-out of a test, so that the condition is named. */
+const USUAL_WAIT = 45_000;
 
 /** Waits until the condition returns something other than false, null or undefined, and returns that. */
 export async function waitFor<T>(
@@ -39,13 +38,14 @@ export async function waitFor<T>(
   ms = USUAL_WAIT,
 ): Promise<Exclude<T, false | null | undefined>> {
   const end = performance.now() + ms;
-  for (;;) {
+  // Growing pauses: conditions that list tools or read /proc took a good part of the processor from what they waited for.
+  for (let pause = 5; ; pause = Math.min(pause * 1.3, 50)) {
     const value = await condition();
     if (value !== false && value !== null && value !== undefined) {
       return value as Exclude<T, false | null | undefined>;
     }
     if (performance.now() > end) throw new Error(`not within ${ms} ms: ${condition}`);
-    await sleep(10);
+    await sleep(pause);
   }
 }
 

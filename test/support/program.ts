@@ -71,7 +71,7 @@ function startInProcess(args: readonly string[], { cwd, env, ending = 'SIGTERM' 
   const end = async (how: Ending): Promise<Exit> => {
     if (how === 'stdin') stdin.end();
     else {
-      await Promise.race([exited, within(5_000, listened(events, how))]);
+      await Promise.race([exited, within(20_000, listened(events, how))]);
       if ((await within(0, exited)) === undefined) signal(how);
     }
     const result = await within(10_000, exited);

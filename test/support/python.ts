@@ -119,7 +119,7 @@ export async function startHost(
   const answerTo = async (id: string | null): Promise<WorkerAnswer> => {
     const there = answers.get(id);
     answers.delete(id);
-    const answer = there ?? (await within(20_000, new Promise<WorkerAnswer>((resolve) => waiting.set(id, resolve))));
+    const answer = there ?? (await within(45_000, new Promise<WorkerAnswer>((resolve) => waiting.set(id, resolve))));
     if (answer === undefined) throw new Error(`no answer to ${id}: ${child.stderr()}`);
     return answer;
   };

@@ -24,9 +24,9 @@ describe('OpenTelemetry metrics', () => {
       });
     const echo = { server: 'a', kind: 'tool', tool: 'echo', outcome: 'ok' };
     // This was requested last, so everything else has arrived by then.
-    await waitFor(() => value('toolgate.calls.refused', { code: 'item_unknown' })?.value === 1 || null, 10_000);
+    await waitFor(() => value('toolgate.calls.refused', { code: 'item_unknown' })?.value === 1 || null);
     // The door was opened later, so its metrics are collected one round later.
-    await waitFor(() => value('toolgate.http.streams', {})?.value === 1 || null, 10_000);
+    await waitFor(() => value('toolgate.http.streams', {})?.value === 1 || null);
     expect(value('toolgate.calls', echo)?.value).toBe(3);
     expect(value('toolgate.calls.in_flight', {})?.value).toBe(0);
     expect(value('toolgate.sessions', { transport: 'http', era: 'legacy' })?.value).toBe(1);

@@ -103,7 +103,7 @@ describe('OpenTelemetry on stdio', () => {
       },
     });
     await gateway.client.callTool(call);
-    await waitFor(() => gateway.stderr().includes('tools/call a_echo') || null, 10_000);
+    await waitFor(() => gateway.stderr().includes('tools/call a_echo') || null);
     await gateway.stop();
     expect(gateway.stderr()).toContain('toolgate.calls');
     for (const line of gateway.lines) expect(JSON.parse(line.toString())).toHaveProperty('jsonrpc');

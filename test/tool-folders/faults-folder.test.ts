@@ -107,7 +107,7 @@ describe.skipIf(noPython !== undefined)('on a full disk', () => {
       await Promise.all([dock.ended('a', 'ts_kill'), dock.ended('a', 'py_kill')]);
       const edited = join(dock.cwd, 'faulty/a/a.ts');
       save(edited, ts(2));
-      await waitFor(() => dock.stderr().includes(`there is no space left for it in ${disk}; make room there`), 20_000);
+      await waitFor(() => dock.stderr().includes(`there is no space left for it in ${disk}; make room there`));
       await dock.survived('a', 'ts_recursion');
       rmSync(filler);
       save(edited, ts(3));

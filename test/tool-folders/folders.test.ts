@@ -10,10 +10,7 @@ import { installer } from '../support/installer.ts';
 import { waitFor } from '../support/processes.ts';
 import { basePython, noPython } from '../support/python.ts';
 import { server, serversToml } from '../support/server.ts';
-import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
-
-useProcesses();
 
 const config = `controls = []\n${serversToml({ up: server('basic') })}`;
 
@@ -56,17 +53,17 @@ describe('a folder of TypeScript tools', () => {
     expect(await names(client)).not.toContain('greet_hello');
     put(gateway, 'greet/hello.ts', tool('hello', 'return `Hello ${input.text}`;'));
     const dropped = performance.now();
-    await waitFor(async () => (await names(client)).includes('greet_hello') || null, 10_000);
+    await waitFor(async () => (await names(client)).includes('greet_hello') || null);
     console.log(`dropped to served: ${Math.round(performance.now() - dropped)} ms`);
     expect(await call(client, 'greet_hello', { text: 'Ann' })).toEqual({ text: 'Hello Ann', isError: false });
     expect(JSON.stringify(notifications)).toContain('notifications/tools/list_changed');
 
     put(gateway, 'greet/hello.ts', tool('hello', 'return `Bye ${input.text}`;') + tool('more', 'return "more";'));
-    await waitFor(async () => (await names(client)).includes('greet_more') || null, 10_000);
+    await waitFor(async () => (await names(client)).includes('greet_more') || null);
     expect(await call(client, 'greet_hello', { text: 'Ann' })).toEqual({ text: 'Bye Ann', isError: false });
 
     rmSync(join(gateway.cwd, '.toolgate/tools/greet'), { recursive: true });
-    await waitFor(async () => !(await names(client)).includes('greet_hello') || null, 10_000);
+    await waitFor(async () => !(await names(client)).includes('greet_hello') || null);
     expect((await call(client, 'greet_hello')).text).toContain('item_unknown');
     expect((await call(client, 'up_echo')).isError).toBe(false);
   });
@@ -74,25 +71,25 @@ describe('a folder of TypeScript tools', () => {
   it('keeps its last good version when an edit breaks it, and reports the location', async () => {
     const gateway = await start({ 'a/one.ts': tool('one', 'return "1";'), 'a/two.ts': tool('two', 'return "2";') });
     const { client } = await gateway.connect();
-    await waitFor(async () => (await names(client)).includes('a_two') || null, 10_000);
+    await waitFor(async () => (await names(client)).includes('a_two') || null);
     put(gateway, 'a/two.ts', `${tool('two', 'return "2";')}\nexport const = 3;\n`);
-    await waitFor(() => gateway.stderr().includes('two.ts:8') || null, 10_000);
+    await waitFor(() => gateway.stderr().includes('two.ts:8') || null);
     expect(gateway.stderr()).toContain('Its last good version stays in use');
     expect(await names(client)).toEqual(expect.arrayContaining(['a_one', 'a_two']));
     expect((await call(client, 'a_two')).text).toBe('2');
     put(gateway, 'a/two.ts', tool('two', 'return "3";'));
-    await waitFor(async () => (await call(client, 'a_two')).text === '3' || null, 10_000);
+    await waitFor(async () => (await call(client, 'a_two')).text === '3' || null);
   });
 
   it('with a broken file from the start serves its other files', async () => {
     const gateway = await start({ 'a/good.ts': tool('good', 'return "yes";'), 'a/bad.ts': 'export const x = ;\n' });
     const { client } = await gateway.connect();
-    await waitFor(async () => (await names(client)).includes('a_good') || null, 10_000);
+    await waitFor(async () => (await names(client)).includes('a_good') || null);
     expect((await call(client, 'a_good')).text).toBe('yes');
     expect(gateway.stderr()).toContain('bad.ts:1');
     // A file that was already broken does not block edits of the others.
     put(gateway, 'a/good.ts', tool('good', 'return "better";'));
-    await waitFor(async () => (await call(client, 'a_good')).text === 'better' || null, 10_000);
+    await waitFor(async () => (await call(client, 'a_good')).text === 'better' || null);
   });
 
   it('reports progress, can be cancelled, and sees only its own environment variables', async () => {
@@ -104,7 +101,7 @@ describe('a folder of TypeScript tools', () => {
       'a/tooldock.yaml': 'env:\n  COLOUR: blue\n',
     });
     const { client } = await gateway.connect();
-    await waitFor(async () => (await names(client)).includes('a_wait') || null, 10_000);
+    await waitFor(async () => (await names(client)).includes('a_wait') || null);
     const seen: number[] = [];
     await client.callTool({ name: 'a_steps' }, undefined, { onprogress: ({ progress }) => seen.push(progress) });
     expect(seen).toEqual([1, 2, 3]);
@@ -146,7 +143,7 @@ describe('a folder of TypeScript tools', () => {
 
   it('is served under bare names at its own address', async () => {
     const gateway = await start({ 'a/one.ts': tool('one', 'return "1";') });
-    await waitFor(() => gateway.stderr().includes('"a","message":"up') || null, 10_000);
+    await waitFor(() => gateway.stderr().includes('"a","message":"up') || null);
     const { client } = await gateway.connect({ path: '/ns/a/mcp' });
     expect(await names(client)).toEqual(['one']);
     expect((await call(client, 'one')).text).toBe('1');
@@ -185,11 +182,11 @@ async def hello(name: str, ctx: Context) -> str:
     expect(seen).toEqual([1]);
     expect((await call(client, 'mix_hello', {})).text).toContain('invalid_arguments');
     put(gateway, 'mix/hello.py', `${HELLO}\nimport nonsense_that_is_not_there\n`);
-    await waitFor(() => gateway.stderr().includes('nonsense_that_is_not_there') || null, 15_000);
+    await waitFor(() => gateway.stderr().includes('nonsense_that_is_not_there') || null);
     expect((await call(client, 'mix_hello', { name: 'Bob' })).text).toBe('Hello Bob');
     expect((await call(client, 'mix_bye')).text).toBe('Bye');
     put(gateway, 'mix/hello.py', HELLO.replace('Hello {name}', 'Hi {name}'));
-    await waitFor(async () => (await call(client, 'mix_hello', { name: 'Bob' })).text === 'Hi Bob' || null, 15_000);
+    await waitFor(async () => (await call(client, 'mix_hello', { name: 'Bob' })).text === 'Hi Bob' || null);
   });
 });
 

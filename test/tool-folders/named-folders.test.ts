@@ -84,7 +84,7 @@ describe('folders named in the configuration', () => {
   it('follow edits of the folder and of the configuration', async () => {
     const { client } = await gateway.connect();
     writeFileSync(join(gateway.cwd, 'loud/more.ts'), tool('more', 'return "more";'));
-    await waitFor(async () => (await names(client)).includes('loud_more'), 10_000);
+    await waitFor(async () => (await names(client)).includes('loud_more'));
     mkdirSync(join(gateway.cwd, 'late'));
     writeFileSync(join(gateway.cwd, 'late/d.ts'), tool('d', 'return "d";'));
     configure(`${config.replace('enabled = false', '')}[servers.late]\nfolder = "late"\n`);
@@ -94,7 +94,7 @@ describe('folders named in the configuration', () => {
     );
     configure(config);
     rmSync(join(gateway.cwd, 'loud/more.ts'));
-    await waitFor(async () => (await names(client)).join() === served.join(), 10_000);
+    await waitFor(async () => (await names(client)).join() === served.join());
     expect(await text(client, 'dropped_a')).toBe('a');
   });
 });

@@ -1,6 +1,6 @@
 /** TypeScript and JavaScript files as tools: which tools are found, how they are listed, and what calls return. */
-import { describe, expect, it } from 'vitest';
-import { type Message, startWorker, textOf } from './worker.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type Message, startWorker, type TestWorker, textOf } from './worker.ts';
 
 const zodFile = `
 import { z } from 'zod';
@@ -18,8 +18,12 @@ export const add = defineTool({
 `;
 
 describe('a tool with a zod schema', () => {
+  let worker: TestWorker;
+  beforeAll(async () => {
+    worker = await startWorker({ 'math.ts': zodFile });
+  });
+
   it('is listed with its full definition, without zod or toolgate installed', async () => {
-    const worker = await startWorker({ 'math.ts': zodFile });
     expect(worker.failed).toEqual([]);
     expect(worker.tools).toEqual([
       {
@@ -48,22 +52,20 @@ describe('a tool with a zod schema', () => {
   });
 
   it('gets parsed arguments and returns a result that matches its output schema', async () => {
-    const worker = await startWorker({ 'math.ts': zodFile });
     expect(await worker.result('add', { a: 1 })).toEqual({
       content: [{ type: 'text', text: '{"sum":11}' }],
       structuredContent: { sum: 11 },
     });
     // The gateway relies on the position of the result in the line.
-    expect(worker.lines.at(-1)).toMatch(/^\{"id":"1","ok":true,"result":\{.*\},"latency_ms":\d+\}$/);
+    expect(worker.lines.at(-1)).toMatch(/^\{"id":"\d+","ok":true,"result":\{.*\},"latency_ms":\d+\}$/);
   });
 
   it('rejects arguments that do not match, and names them', async () => {
-    const worker = await startWorker({ 'math.ts': zodFile });
     const error = await worker.error('add', { a: 'one', b: null });
     expect(error.code).toBe('invalid_arguments');
     expect(error.message).toMatch(/^The arguments do not fit: a: .*expected number.*; b: .*expected number/);
     expect(error.details.issues).toHaveLength(2);
-    expect(worker.lines.at(-1)).toMatch(/^\{"id":"1","ok":false,"error":\{"code":/);
+    expect(worker.lines.at(-1)).toMatch(/^\{"id":"\d+","ok":false,"error":\{"code":/);
   });
 });
 
@@ -122,7 +124,7 @@ describe('the return value of a tool', () => {
   const one = (name: string, body: string) =>
     `export const ${name} = { description: 'x', inputSchema: { type: 'object' }, execute: async () => { ${body} } };\n`;
 
-  it.each([
+  const values: [string, string, object][] = [
     ['a string', `return 'hi';`, { content: [{ type: 'text', text: 'hi' }] }],
     ['nothing', '', { content: [{ type: 'text', text: '' }] }],
     ['null', 'return null;', { content: [{ type: 'text', text: 'null' }] }],
@@ -148,9 +150,13 @@ describe('the return value of a tool', () => {
       `return { content: ['a'] };`,
       { content: [{ type: 'text', text: '{"content":["a"]}' }], structuredContent: { content: ['a'] } },
     ],
-  ])('%s', async (_, body, result) => {
-    const worker = await startWorker({ 'a.ts': one('f', body) });
-    expect(await worker.result('f')).toEqual(result);
+  ];
+  let worker: TestWorker;
+  beforeAll(async () => {
+    worker = await startWorker({ 'a.ts': values.map(([, body], i) => one(`f${i}`, body)).join('') });
+  });
+  it.each(values.map(([name, , result], i) => [name, `f${i}`, result] as const))('%s', async (_, tool, result) => {
+    expect(await worker.result(tool)).toEqual(result);
   });
 
   it('is wrapped in `result` if the output schema is not an object', async () => {

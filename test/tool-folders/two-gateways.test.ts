@@ -36,27 +36,27 @@ async function open(cwd: string): Promise<{ gateway: Gateway; notes: string[] }>
 it('a second gateway serves the working tools of a folder even if the first has seen a better version', async () => {
   const cwd = tempFolder({ '.toolgate/tools/a/one.ts': tool('one'), '.toolgate/tools/a/two.ts': tool('two') });
   const first = await open(cwd);
-  await waitFor(() => names(first.gateway).includes('a_two') || null, 20_000);
+  await waitFor(() => names(first.gateway).includes('a_two') || null);
 
   writeFileSync(join(cwd, '.toolgate/tools/a/two.ts'), BROKEN);
-  await waitFor(() => first.notes.join().includes('Its last good version stays in use') || null, 20_000);
+  await waitFor(() => first.notes.join().includes('Its last good version stays in use') || null);
   expect(names(first.gateway)).toEqual(['a_one', 'a_two']);
 
   const second = await open(cwd);
   await second.gateway.tried();
-  await waitFor(() => names(second.gateway).includes('a_one') || null, 20_000);
+  await waitFor(() => names(second.gateway).includes('a_one') || null);
   expect(names(second.gateway)).toEqual(['a_one']);
   expect(second.notes.join()).toContain('two.ts');
 
   // The version that the second gateway accepted must not become the first gateway's last good version.
   writeFileSync(join(cwd, '.toolgate/tools/a/two.ts'), `${BROKEN}\n`);
   const before = first.notes.length;
-  await waitFor(() => first.notes.slice(before).join().includes('Its last good version stays in use') || null, 20_000);
+  await waitFor(() => first.notes.slice(before).join().includes('Its last good version stays in use') || null);
   expect(names(first.gateway)).toEqual(['a_one', 'a_two']);
 
   // Closing the first gateway must not clear the second gateway's last good version.
   await first.gateway.close();
   writeFileSync(join(cwd, '.toolgate/tools/a/one.ts'), BROKEN);
-  await waitFor(() => second.notes.join().includes('Its last good version stays in use') || null, 20_000);
+  await waitFor(() => second.notes.join().includes('Its last good version stays in use') || null);
   expect(names(second.gateway)).toEqual(['a_one']);
 });

@@ -19,7 +19,7 @@ describe.skipIf(noPython !== undefined)('a gateway killed by SIGKILL', () => {
     expect(running(dock.cwd).length).toBeGreaterThanOrEqual(4);
     process.kill(dock.pid, 'SIGKILL');
     const start = performance.now();
-    await waitFor(() => running(dock.cwd).length === 0 || null, 10_000);
+    await waitFor(() => running(dock.cwd).length === 0 || null);
     if (process.env.FIGURES)
       console.log(`${isolation}: ${workers.length} processes gone ${Math.round(performance.now() - start)} ms after`);
   });

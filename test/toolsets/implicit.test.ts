@@ -148,7 +148,7 @@ describe('an implicit toolset', () => {
     const { client, cwd, changes } = gateway;
     expect(await equipText(client)).not.toContain('changing');
     replaceFile(cwd, toolsetsToml({ git: GIT, changing }));
-    await waitFor(() => changes('tools') === 1, 20_000);
+    await waitFor(() => changes('tools') === 1);
     expect(await equipText(client)).toMatch(/^changing \(\d+ tools/m);
     await control(client, 'equip-toolset', { name: 'changing' });
     const before = await equippedNames(client);

@@ -33,7 +33,7 @@ it.skipIf(isMissing('script'))('the toolset picker searches, marks and saves too
   const cwd = tempFolder();
   writeFiles(cwd, { 'tools.toml': toolsetsToml(THREE) });
   const terminal = onTerminal(cwd, 'toolsets', 'create', 'dev');
-  await waitFor(() => terminal.text().includes('6 of 6'), 15_000);
+  await waitFor(() => terminal.text().includes('6 of 6'));
   terminal.send('docker.ps');
   await waitFor(() => terminal.text().includes('1 of 6'));
   terminal.send(' ');
@@ -56,7 +56,7 @@ it.skipIf(isMissing('script')).each([
   const cwd = tempFolder();
   writeFiles(cwd, { 'tools.toml': toolsetsToml(THREE) });
   const terminal = onTerminal(cwd, 'toolsets', 'create', 'dev');
-  await waitFor(() => terminal.text().includes('6 of 6'), 15_000);
+  await waitFor(() => terminal.text().includes('6 of 6'));
   terminal.send(key);
   expect(await terminal.exited).toBe(2);
   expect(terminal.text()).toContain('Nothing was changed');
