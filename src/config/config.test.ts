@@ -99,6 +99,7 @@ it('has every default filled in', () => {
       concurrency: 64,
       memory: 1_073_741_824,
       isolation: 'auto',
+      packages: 'registry',
       named: [],
     },
     http: {

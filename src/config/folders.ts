@@ -6,6 +6,9 @@ import { choice, count, duration, flag, type Section, section, size } from './fi
 /** Whether the workers of tool folders run in bubblewrap: if it works, always (or they do not start), or never. */
 export type Isolation = 'auto' | 'required' | 'off';
 
+/** Which packages a folder may ask for: built ones of a registry, or also those that run code when they are installed. */
+export type Packages = 'registry' | 'any';
+
 /** The defaults for folders of tools. */
 export interface FolderDefaults {
   readonly watch: boolean;
@@ -17,11 +20,14 @@ export interface FolderDefaults {
   /** Bytes. */
   readonly memory: number;
   readonly isolation: Isolation;
+  readonly packages: Packages;
 }
 
 const START_TIMEOUT = 60_000;
 
 const isolation = () => choice(['auto', 'required', 'off'] satisfies Isolation[]);
+
+const packages = () => choice(['registry', 'any'] satisfies Packages[]);
 
 const foldersShape = {
   watch: flag()
@@ -56,7 +62,13 @@ const foldersShape = {
     .prefault('auto')
     .describe(
       '`auto` isolates the processes of folders with bubblewrap if that works, `required` starts none without it, ' +
-        '`off` does not use it.',
+        '`off` does not use it. Installers of their packages are isolated in the same way.',
+    ),
+  packages: packages()
+    .prefault('registry')
+    .describe(
+      '`registry` installs versions of packages from registries, and wheels only for Python. `any` also takes source packages, ' +
+        'folders, addresses and repositories, which may run code while they are installed.',
     ),
 };
 
@@ -66,6 +78,7 @@ export const foldersSchema = section(foldersShape);
 export const folderShape = {
   memory: size().optional().describe('For this `folder`, instead of `folders.memory`.'),
   isolation: isolation().optional().describe('For this `folder`, instead of `folders.isolation`.'),
+  packages: packages().optional().describe('For this `folder`, instead of `folders.packages`.'),
 };
 
 /** `startTimeout` is that of all servers; null if the configuration has none. */

@@ -5,7 +5,7 @@ import { canonicalJson, sha256 } from '../base/hash.ts';
 import { fillIn, referTo } from '../secrets/reference.ts';
 import type { ResolveContext } from './context.ts';
 import { choice, type Section, text, textList, textMap } from './fields.ts';
-import type { Isolation } from './folders.ts';
+import type { Isolation, Packages } from './folders.ts';
 import { parseCommandLine } from './shell.ts';
 
 /**
@@ -47,6 +47,8 @@ export type Launch =
       /** Changes with the content of the folder. */
       readonly version: string;
       readonly isolation: Isolation;
+      /** Absent: `registry`. */
+      readonly packages?: Exclude<Packages, 'registry'>;
       /** False: it cannot reach the network. Absent: it can. */
       readonly network?: false;
       /** Bytes; null for any number. */

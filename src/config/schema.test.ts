@@ -289,6 +289,7 @@ it('accepts an empty configuration and fills in every default', () => {
       concurrency: 64,
       memory: 1_073_741_824,
       isolation: 'auto',
+      packages: 'registry',
     },
     http: {
       host: '127.0.0.1',

@@ -17,7 +17,7 @@ import {
 } from './call-limits.ts';
 import { createContext, type ResolveContext } from './context.ts';
 import { camelCased, choice, duration, flag, strictMap, text } from './fields.ts';
-import { type FolderDefaults, folderShape, type Isolation } from './folders.ts';
+import { type FolderDefaults, folderShape, type Isolation, type Packages } from './folders.ts';
 import { type Issue, type Path, pathText } from './issues.ts';
 import { expandMap, type Launch, launchHash, launchShape, resolveLaunch } from './launch.ts';
 import type { RawServer } from './raw-config.ts';
@@ -66,6 +66,7 @@ export interface FolderConfig extends Omit<ServerConfig, 'launch' | 'launchHash'
   /** Bytes that one worker may have. */
   readonly memory: number;
   readonly isolation: Isolation;
+  readonly packages: Packages;
 }
 
 /** Folders of tools: the settings for those in the data folder, and the folders that have an entry. */
@@ -143,6 +144,7 @@ const keysOf = {
   headers: ['url'],
   memory: ['folder'],
   isolation: ['folder'],
+  packages: ['folder'],
 } as const satisfies Readonly<Record<string, readonly ReachedBy[]>>;
 
 /** The keys that servers of this kind do not have. */
@@ -366,6 +368,7 @@ function resolveFolderEntry(
     ...target,
     memory: server.memory ?? settings.folders.memory,
     isolation: server.isolation ?? settings.folders.isolation,
+    packages: server.packages ?? settings.folders.packages,
   };
 }
 

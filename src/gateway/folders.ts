@@ -71,7 +71,7 @@ export async function openToolFolders(initial: Config): Promise<ToolFolders> {
 }
 
 /** A tool folder with the server key it is served under. */
-export interface FoundFolder extends Namespace {
+export interface FoundFolder extends Namespace, Pick<FolderConfig, 'isolation' | 'packages'> {
   readonly key: string;
 }
 
@@ -85,7 +85,10 @@ export interface FoundFolders {
 /** Scans all tool folders that a gateway with this configuration would serve. Starts nothing. */
 export async function scanFolders(config: Config): Promise<FoundFolders> {
   const scan = await scanNamespaces(config.dataDir, placesOf(config));
-  const folders = servedFolders(scan, config).map(({ namespace, folder }) => ({ ...namespace, key: folder.key }));
+  const folders = servedFolders(scan, config).map(({ namespace, folder }) => {
+    const { key, isolation, packages } = folder;
+    return { ...namespace, key, isolation, packages };
+  });
   return { folders, servers: serversOf(scan, config), problems: problemsOf(scan, config) };
 }
 
@@ -150,13 +153,14 @@ function withDefaults({ name, folder }: Namespace, { folders }: Config, taken: S
     env: {},
     memory: folders.memory,
     isolation: folders.isolation,
+    packages: folders.packages,
   };
 }
 
 /** One server for each language, because each language needs its own worker. */
 function toServers(
   { name, metadata, parts }: Namespace,
-  { folder, env, memory, isolation, ...common }: FolderConfig,
+  { folder, env, memory, isolation, packages, ...common }: FolderConfig,
   dataDir: string,
   taken: Set<string>,
 ): ServerConfig[] {
@@ -175,6 +179,7 @@ function toServers(
       version: hash,
       isolation,
       memory: closer(memory, limits.memory),
+      ...(packages !== 'registry' && { packages }),
       ...(!limits.network && { network: false as const }),
     } as const;
     return {

@@ -6,7 +6,7 @@ import type { EnvVars } from '../config/expand.ts';
 import { INSIDE } from '../config/inside.ts';
 import type { Launch } from '../config/launch.ts';
 import { EnvironmentError, type WorkerEnvironment } from '../workers/environment.ts';
-import { isolate } from '../workers/isolation.ts';
+import { isolate, requireIsolation } from '../workers/isolation.ts';
 import { TOOLCHAINS } from '../workers/toolchains.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
 import type { LastGoodFiles } from './last-good.ts';
@@ -36,6 +36,8 @@ export async function openFolder(
   events: ConnectionEvents,
 ): Promise<Connection> {
   const { folder, language, namespace, dataDir } = launch;
+  // Before anything is installed, because installers are isolated too.
+  await requireIsolation(launch.isolation, launch.network);
   const environment = await prepare(launch, options);
   const socketFolder = socketFolderFor(join(dataDir, 'workers', namespace));
   const socket = join(socketFolder, `${language}-${process.pid}-${++lastSocket}.sock`);
@@ -81,6 +83,8 @@ async function prepare(launch: FolderLaunch, options: FolderOptions): Promise<Wo
       folder,
       namespace,
       dataDir,
+      isolation: launch.isolation,
+      packages: launch.packages ?? 'registry',
       env: options.env,
       progress,
       signal: abort.signal,

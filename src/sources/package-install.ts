@@ -22,13 +22,13 @@ import {
 import { mkdir, readFile, stat, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { findExecutable } from '../base/executable.ts';
 import { createFile } from '../base/files.ts';
 import { isAlive } from '../base/lock.ts';
 import { toObject } from '../base/objects.ts';
 import { ownFile } from '../base/own-files.ts';
 import { startProcess } from '../base/start-process.ts';
 import { counted } from '../base/text.ts';
-import { findExecutable } from './executable.ts';
 import type { PackageCommand } from './package-command.ts';
 
 /** What the runner would start. */

@@ -15,12 +15,12 @@ import { closeSync, existsSync, openSync, readFileSync, readSync, realpathSync, 
 import { dirname, join, resolve } from 'node:path';
 import { BoundedMap } from '../base/bounded-map.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
+import { findExecutable } from '../base/executable.ts';
 import { canonicalJson, sha256 } from '../base/hash.ts';
 import { getOrMake } from '../base/memo.ts';
 import type { EnvVars } from '../config/expand.ts';
 import { referencesIn } from '../secrets/reference.ts';
 import { looksSecret, urlSecrets } from '../secrets/secret-values.ts';
-import { findExecutable } from './executable.ts';
 import { lookUp } from './npm-lookup.ts';
 import { type PackageCommand, packageCommandOf } from './package-command.ts';
 import {

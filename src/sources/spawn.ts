@@ -6,11 +6,11 @@ import type { ChildProcessByStdio } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { GatewayError, messageOf } from '../base/errors.ts';
+import { findExecutable } from '../base/executable.ts';
 import { startProcess } from '../base/start-process.ts';
 import type { EnvVars } from '../config/expand.ts';
 import { INSIDE } from '../config/inside.ts';
 import type { Launch } from '../config/launch.ts';
-import { findExecutable } from './executable.ts';
 import { hasGroups, killGroup, unwatchGroup, watchdogPipe, watchGroup } from './watchdog.ts';
 
 /** With its complete environment. `isBare`: untrusted code. */

@@ -1,4 +1,5 @@
 /** What the workers of a namespace run in. It is built once for its inputs and never changed. */
+import type { Isolation, Packages } from '../config/folders.ts';
 import type { FileVersions } from './file-version.ts';
 
 export interface WorkerEnvironment {
@@ -17,6 +18,9 @@ export interface EnvironmentRequest {
   readonly namespace: string;
   readonly folder: string;
   readonly dataDir: string;
+  /** That of the folder's workers. Installers run in the same sandbox. */
+  readonly isolation: Isolation;
+  readonly packages: Packages;
   /** The environment of the gateway, of which installers inherit some. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Reports what is being done: "installing 3 packages". */

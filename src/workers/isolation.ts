@@ -5,7 +5,7 @@
  */
 import { execFile } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Isolation } from '../config/folders.ts';
 
@@ -47,6 +47,14 @@ const UNPRIVILEGED = [
 /** No further user namespaces, in which a tool would have capabilities again. Bubblewrap has this since 0.8. */
 const NO_NAMESPACES = '--disable-userns';
 
+/** Tells a program that it is in a sandbox, and others that the program is: it is in the command of bubblewrap. */
+const MARK = 'TOOLGATE_SANDBOX';
+
+/** Whether a process with this command runs a sandbox of a gateway, of this one or another. */
+export function isSandboxCommand([program = '', ...args]: readonly string[]): boolean {
+  return basename(program) === 'bwrap' && args.includes(MARK);
+}
+
 /** How long a failed probe is remembered. Bubblewrap may be installed meanwhile. */
 const PROBE_LASTS = 60_000;
 
@@ -54,6 +62,7 @@ let works = false;
 let hasNoNamespaces = false;
 let probe: Promise<string | null> | null = null;
 let probedAt = 0;
+let isNetworked = false;
 
 /** Why bubblewrap cannot be used, as in many containers; null if it can. */
 export function bubblewrapTrouble(): Promise<string | null> {
@@ -85,24 +94,48 @@ export function levelOf(isolation: Isolation): IsolationLevel {
   return isolation !== 'off' && works ? 'bubblewrap' : 'process';
 }
 
-/** The command that runs `command` with the isolation that the setting asks for. */
-export async function isolate(
-  command: readonly string[],
-  { folder, dataDir, reads, writes, network = true }: IsolationNeeds,
-  isolation: Isolation,
-): Promise<readonly string[]> {
-  const trouble = isolation === 'off' ? '' : await bubblewrapTrouble();
-  if (trouble !== null && isolation === 'required')
+/** Throws a GatewayError if the setting asks for a sandbox that does not work here, or for no network. */
+export async function requireIsolation(isolation: Isolation, network = true): Promise<void> {
+  const trouble = isolation === 'off' ? 'isolation is "off"' : await bubblewrapTrouble();
+  if (trouble === null) return;
+  if (isolation === 'required')
     throw new GatewayError(
       'source_unavailable',
       `isolation is "required", but bubblewrap does not work here (${trouble}). Install bubblewrap, or set folders.isolation = "auto"`,
     );
-  if (!network && (trouble !== null || isolation === 'off'))
+  if (!network)
     throw new GatewayError(
       'source_unavailable',
-      `its tooldock.yaml has network: false, which needs bubblewrap (${isolation === 'off' ? 'isolation is "off"' : trouble}). Install bubblewrap, or remove that line`,
+      `its tooldock.yaml has network: false, which needs bubblewrap (${trouble}). Install bubblewrap, or remove that line`,
     );
-  if (trouble !== null) return command;
+}
+
+/** The command that runs `command` with the isolation that the setting asks for. */
+export async function isolate(
+  command: readonly string[],
+  needs: IsolationNeeds,
+  isolation: Isolation,
+): Promise<readonly string[]> {
+  await requireIsolation(isolation, needs.network);
+  return (await isIsolated(isolation)) ? sandboxed(command, needs) : command;
+}
+
+/** Whether a sandbox of this process shares the network with it, or did. */
+export function hasNetworkedSandbox(): boolean {
+  return isNetworked;
+}
+
+/** Whether the setting results in a sandbox here. */
+export async function isIsolated(isolation: Isolation): Promise<boolean> {
+  return isolation !== 'off' && (await bubblewrapTrouble()) === null;
+}
+
+/** The command that runs `command` in a sandbox. Bubblewrap has to work. */
+export function sandboxed(
+  command: readonly string[],
+  { folder, dataDir, reads, writes, network = true }: IsolationNeeds,
+): readonly string[] {
+  if (network) isNetworked = true;
   const shown = [dirname(process.execPath), folder, ...reads].filter((path) => existsSync(path));
   const hidden = existsSync(dataDir) ? realpathSync(dataDir) : null;
   const isAround = (path: string) => hidden?.startsWith(`${path}/`) === true;
@@ -118,7 +151,7 @@ export async function isolate(
     ...(hidden === null ? [] : ['--tmpfs', hidden]),
     ...shown.filter((path) => !isAround(path)).flatMap(readOnly),
     ...writes.flatMap((path) => ['--bind', path, path]),
-    ...['--chdir', folder, '--'],
+    ...['--setenv', MARK, '1', '--chdir', folder, '--'],
     ...command,
   ];
 }

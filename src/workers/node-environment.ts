@@ -25,7 +25,7 @@ const INSTALL_TIMEOUT = 10 * 60_000;
 /** Throws an EnvironmentError if the packages cannot be installed. The worker reports tool files that do not build. */
 export async function prepareNode(request: EnvironmentRequest, options: NodeOptions = {}): Promise<WorkerEnvironment> {
   const { memoryMb = MEMORY_MB, installTimeout = INSTALL_TIMEOUT } = options;
-  const manifest = await readManifest(request.folder);
+  const manifest = await readManifest(request.folder, request.packages);
   const key = keyOf(manifest);
   const root = rootOf(request);
   const path = await buildOnce({

@@ -1,6 +1,6 @@
 /**
  * The virtual environment of a folder's Python tools, built from its requirements.txt. Folders without one share a base
- * with FastMCP. With pip, the others are built on top of it; uv links packages from its cache, which costs little.
+ * with FastMCP. With pip, the others are built on top of it; uv takes packages from its cache, which costs little.
  */
 import { stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
@@ -38,9 +38,9 @@ export async function preparePython(
   const python = await findPython(env, request.signal);
   const job = { request, timeout, python };
   for (let left = TRIES; ; left -= 1) {
-    const requirements = await readRequirements(request.folder);
+    const requirements = await readRequirements(request.folder, request.packages);
     const built = await buildEnvironment(job, requirements);
-    const isCurrent = keyOf(await readRequirements(request.folder), python, env) === built.key;
+    const isCurrent = keyOf(await readRequirements(request.folder, request.packages), python, env) === built.key;
     if (!isCurrent && left > 1) continue;
     return withVersions(await environmentOf(built, python, env), request);
   }

@@ -1,12 +1,15 @@
 /** Creates a virtual environment: with uv if it is installed, otherwise with venv and pip. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { realpathSync } from 'node:fs';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findExecutable } from '../base/executable.ts';
 import { counted } from '../base/text.ts';
 import { EnvironmentError, type EnvironmentRequest } from './environment.ts';
+import { runInstallStep, TEMPORARY } from './installer.ts';
 import type { Interpreter } from './python-interpreter.ts';
 import type { Requirements } from './requirements.ts';
-import { type ProgramResult, runProgram } from './run-program.ts';
+import type { ProgramResult } from './run-program.ts';
 
 /** The versions that the host program works with. */
 export const FASTMCP = 'fastmcp>=3.4,<5';
@@ -57,8 +60,8 @@ export async function install(job: Installation): Promise<Record<string, unknown
   request.progress(`creating a virtual environment with Python ${python.version}`);
   const made =
     uv === null
-      ? await step(job, python.executable, ['-m', 'venv', folder])
-      : await step(job, uv, ['venv', '--quiet', '--allow-existing', '--python', python.executable, folder]);
+      ? await installStep(job, [python.executable, '-m', 'venv', folder])
+      : await installStep(job, [uv, 'venv', '--quiet', '--allow-existing', '--python', python.executable, folder]);
   if (made.code !== 0) throw failure(job, 'The virtual environment could not be created', made);
 
   const inside = join(folder, 'bin', 'python');
@@ -69,16 +72,27 @@ export async function install(job: Installation): Promise<Record<string, unknown
   request.progress(`installing ${[packages, fastmcp].filter(Boolean).join(' and ')}`);
   // As a constraint, so that a folder that pins another version fails here with a clear message.
   const wanted = [...(requirements === null ? [] : ['-r', 'requirements.txt']), 'fastmcp', '-c', constraints];
-  const installed =
-    uv === null
-      ? await step(job, inside, ['-I', '-m', 'pip', 'install', '--progress-bar', 'off', ...wanted], progressOf(job))
-      : // Compiles now, because a worker cannot write there.
-        await step(job, uv, ['pip', 'install', '--python', inside, '--compile-bytecode', ...wanted], progressOf(job));
+  const isAny = request.packages === 'any';
+  const pip = [
+    inside,
+    '-I',
+    '-m',
+    'pip',
+    'install',
+    '--progress-bar',
+    'off',
+    ...(isAny ? [] : ['--only-binary', ':all:']),
+  ];
+  const uvPip = [uv ?? '', 'pip', 'install', '--python', inside, ...(isAny ? [] : ['--no-build'])];
+  const installed = await installStep(job, [...(uv === null ? pip : uvPip), ...wanted], progressOf(job));
   if (installed.code !== 0) throw failure(job, 'The packages could not be installed', installed);
+  // Now, because a worker cannot write there. pip does it itself. Some packages have files that are not for this Python.
+  if (uv !== null) await ownStep(job, [inside, '-I', '-m', 'compileall', '-q', '-j', '0', join(folder, 'lib')]);
 
   const check = 'import fastmcp; from fastmcp.tools import tool; assert callable(tool); print(fastmcp.__version__)';
-  const checked = await step(job, inside, ['-I', '-c', check]);
+  const checked = await ownStep(job, [inside, '-I', '-c', check]);
   if (checked.code !== 0) throw failure(job, 'FastMCP does not run with these packages', checked);
+  await rm(join(folder, TEMPORARY), { recursive: true, force: true });
   return { python: python.version, fastmcp: checked.stdout.trim(), installer: uv === null ? 'pip' : 'uv' };
 }
 
@@ -89,7 +103,7 @@ export async function install(job: Installation): Promise<Record<string, unknown
 async function layOver(job: Installation, base: string, inside: string): Promise<void> {
   const where = 'import sysconfig; print(sysconfig.get_path("purelib"))';
   const [own, below] = await Promise.all(
-    [inside, join(base, 'bin', 'python')].map((python) => step(job, python, ['-I', '-c', where])),
+    [inside, join(base, 'bin', 'python')].map((python) => ownStep(job, [python, '-I', '-c', where], [base])),
   );
   for (const found of [own!, below!])
     if (found.code !== 0) throw failure(job, 'The virtual environment does not run', found);
@@ -118,30 +132,47 @@ function progressOf({ request }: Installation): (text: string) => void {
   };
 }
 
+/** The path of uv; null to use pip. In a sandbox a shim may not run: then uv counts as missing. */
 async function findUv(job: Installation): Promise<string | null> {
   const configured = job.request.env.TOOLGATE_UV || null;
   if (configured === 'off') return null;
-  const { code } = await step(job, configured ?? 'uv', ['--version']);
-  if (code === 0) return configured ?? 'uv';
+  const found = findExecutable(configured ?? 'uv', job.request.folder, job.request.env.PATH);
+  if (found.code === undefined) {
+    const uv = realpathSync(found.path);
+    if ((await installStep(job, [uv, '--version'])).code === 0) return uv;
+  }
   if (configured === null) return null;
   throw new EnvironmentError(`TOOLGATE_UV is "${configured}", which does not run. Correct it, or set it to "off".`);
 }
 
-function step(
-  { request, timeout }: Installation,
-  command: string,
-  args: readonly string[],
-  printed: (text: string) => void = () => {},
+/** Runs a program of the installer. None of the packages' code runs in it, unless the folder may ask for any package. */
+function installStep(job: Installation, command: readonly string[], printed?: (text: string) => void) {
+  return step(job, command, [], true, printed);
+}
+
+/** Runs the Python of the environment, and with it code of its packages. */
+function ownStep(job: Installation, command: readonly string[], reads: readonly string[] = []) {
+  return step(job, command, reads, false);
+}
+
+async function step(
+  { request, timeout, python, folder }: Installation,
+  command: readonly string[],
+  reads: readonly string[],
+  installs: boolean,
+  printed?: (text: string) => void,
 ): Promise<ProgramResult> {
-  // Paths in requirements.txt are relative to the folder of tools.
-  return runProgram({
+  const base = await baseOf(folder);
+  return runInstallStep(request, {
     command,
-    args,
+    // Paths in requirements.txt are relative to the folder of tools.
     cwd: request.folder,
     env: installerEnv(request.env),
+    environment: folder,
+    reads: [command[0]!, ...python.prefixes, ...(base === null ? [] : [base]), ...reads],
+    installs,
     timeout,
-    signal: request.signal,
-    printed,
+    ...(printed !== undefined && { printed }),
   });
 }
 
@@ -176,8 +207,17 @@ function failure(job: Installation, what: string, { log, problem }: ProgramResul
       `requirements.txt asks for a version of FastMCP that tools in a folder cannot use; it has to be ${FASTMCP}. Change or remove that line.`,
       log,
     );
-  return new EnvironmentError(`${failed}: ${reasonIn(log) ?? problem ?? 'it gave no reason'}`, log);
+  const reason = `${failed}: ${reasonIn(log) ?? problem ?? 'it gave no reason'}`;
+  const hint =
+    request.packages === 'registry' && NO_WHEEL.test(log)
+      ? ' Only wheels are installed; folders.packages = "any" also builds source packages.'
+      : '';
+  return new EnvironmentError(reason + hint, log);
 }
+
+/** What pip and uv say if there are only source packages. pip says it too if there is nothing. */
+const NO_WHEEL =
+  /No matching distribution found|no usable wheels|building (?:source distributions )?is disabled|--no-build/i;
 
 function pinsFastmcp(requirements: Requirements | null): boolean {
   return [...(requirements?.files.values() ?? [])].some((text) => /^\s*fastmcp\b/im.test(text));

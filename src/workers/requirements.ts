@@ -1,6 +1,7 @@
 /** Reads a folder's requirements.txt, and the files that it includes with -r and -c. */
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import type { Packages } from '../config/folders.ts';
 import { EnvironmentError } from './environment.ts';
 
 export interface Requirements {
@@ -13,8 +14,16 @@ export interface Requirements {
 const FILE = 'requirements.txt';
 const MOST_FILES = 100;
 
-/** Null if the folder has no requirements.txt, or an empty one. */
-export async function readRequirements(folder: string): Promise<Requirements | null> {
+/** A name that an installer would read as a file of the folder. */
+const ARCHIVE = /\.(?:whl|zip|tgz|tar|tar\.\w+|tbz|txz|tlz)$/i;
+/** A name with optional extras, versions, markers and hashes: what a registry knows. */
+const OF_REGISTRY = /^[a-z0-9][\w.-]*\s*(?:\[[^\]]*\])?[^@/\\:;]*(?:;.*|--hash=.*)?$/i;
+/** Options that change where packages are looked for, or which versions are taken, but run nothing. */
+const HARMLESS =
+  /^(?:(?:-i|--index-url|--extra-index-url|--trusted-host)\b[^$]*|--(?:pre|prefer-binary|require-hashes|no-index)|--only-binary\b.*)$/;
+
+/** Null if the folder has no requirements.txt, or an empty one. With `registry`, throws for a line that asks for more. */
+export async function readRequirements(folder: string, packages: Packages): Promise<Requirements | null> {
   const files = new Map<string, string>();
   const root = await realpath(folder).catch(() => folder);
   let count = 0;
@@ -28,10 +37,15 @@ export async function readRequirements(folder: string): Promise<Requirements | n
     files.set(name, text);
     for (const [index, line] of linesOf(text)) {
       const other = /^(?:-r|-c|--requirement|--constraint)(?:\s*=\s*|\s*)(?!\s)(.+)$/.exec(line)?.[1];
+      const isIncluded = other !== undefined && !/^[a-z][a-z0-9+.-]*:/i.test(other);
+      if (packages === 'registry' && !isIncluded && !isOfRegistry(line))
+        throw new EnvironmentError(
+          `${name}, line ${index}: "${line.slice(0, 80)}" is not a version of a package in a registry, and could run code while it is installed. Change the line, or allow it with folders.packages = "any".`,
+        );
       if (other === undefined) {
         if (!line.startsWith('-') || /^(?:-e|--editable)\b/.test(line)) count += 1;
         // A URL is read by the installer.
-      } else if (!/^[a-z][a-z0-9+.-]*:/i.test(other)) {
+      } else if (isIncluded) {
         await visit(resolve(dirname(path), other.replace(/^(["'])(.*)\1$/, '$2')), `${name}, line ${index}`);
       }
     }
@@ -40,6 +54,12 @@ export async function readRequirements(folder: string): Promise<Requirements | n
   await visit(join(root, FILE), null);
   const asks = [...files.values()].some((text) => linesOf(text).length > 0);
   return asks ? { files, count } : null;
+}
+
+function isOfRegistry(line: string): boolean {
+  if (line.startsWith('-')) return HARMLESS.test(line);
+  const [name = ''] = /^[\w.-]*/.exec(line) ?? [];
+  return OF_REGISTRY.test(line) && !ARCHIVE.test(name);
 }
 
 async function readInside(root: string, path: string, includedBy: string | null): Promise<string | null> {

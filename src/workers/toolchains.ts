@@ -3,6 +3,7 @@
  */
 import { messageOf } from '../base/errors.ts';
 import { EnvironmentError, type EnvironmentRequest, type WorkerEnvironment } from './environment.ts';
+import { requireIsolation } from './isolation.ts';
 import type { Namespace } from './scan-folder.ts';
 import type { Language } from './tool-files.ts';
 
@@ -37,7 +38,7 @@ export interface Prepared {
 
 /** Installs the dependencies of a namespace, one language after the other. If one fails, the next is still tried. */
 export async function prepareNamespace(
-  { name, folder, parts }: Namespace,
+  { name, folder, parts, isolation, packages }: Namespace & Pick<EnvironmentRequest, 'isolation' | 'packages'>,
   dataDir: string,
   progress: (language: Language, message: string) => void,
   env: EnvironmentRequest['env'],
@@ -50,11 +51,14 @@ export async function prepareNamespace(
       namespace: name,
       folder,
       dataDir,
+      isolation,
+      packages,
       env,
       progress: (message: string) => progress(language, message),
       signal,
     };
     try {
+      await requireIsolation(isolation);
       await toolchain.forgetFailures(request);
       await toolchain.prepare(request);
       prepared.push({ namespace: name, language, error: null });

@@ -78,7 +78,9 @@ async function linkPackages(namespace: string, folder: string, venvs: string): P
     env,
     progress: () => {},
     signal: null,
-  };
+    isolation: 'auto',
+    packages: 'registry',
+  } as const;
   const kept = join(prepared, 'venvs', request.namespace);
   if (files.includes('requirements.txt')) {
     await preparePython(request);

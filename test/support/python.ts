@@ -40,7 +40,16 @@ export function basePython(): Promise<WorkerEnvironment> {
 
 /** An environment that is kept for the next run. */
 export function prepare(folder: string, env: NodeJS.ProcessEnv = process.env): Promise<WorkerEnvironment> {
-  return preparePython({ namespace: 'tests', folder, dataDir, env, progress: () => {}, signal: null });
+  return preparePython({
+    namespace: 'tests',
+    folder,
+    dataDir,
+    env,
+    progress: () => {},
+    signal: null,
+    isolation: 'auto',
+    packages: 'registry',
+  });
 }
 
 export interface WorkerAnswer {

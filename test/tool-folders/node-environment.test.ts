@@ -100,7 +100,11 @@ describe('npm packages', () => {
 
   it('do not need npm if package.json names none', async () => {
     const env = { PATH: '/nowhere' };
-    const asked = request({ 'a.ts': 'export {};', 'package.json': '{"type":"commonjs"}' });
+    // A sandbox would find the npm next to Node.
+    const asked = {
+      ...request({ 'a.ts': 'export {};', 'package.json': '{"type":"commonjs"}' }),
+      isolation: 'off',
+    } as const;
     await prepareNode({ ...asked, env });
     expect(asked.said).toEqual([]);
     writeFiles(asked.folder, { 'package.json': manifest({ ms: '2.1.3' }) });
@@ -127,7 +131,8 @@ describe('npm packages that cannot be installed', () => {
     const bin = tempFolder({ npm: '#!/bin/sh\nsleep 30 &\necho started $!\n: > "$0.started"\nwait\n' });
     chmodSync(join(bin, 'npm'), 0o755);
     const env = { PATH: `${bin}:${process.env.PATH}` };
-    const asked = request({ 'package.json': manifest({ ms: '2.1.3' }) });
+    // Not isolated, because this npm writes next to itself.
+    const asked = { ...request({ 'package.json': manifest({ ms: '2.1.3' }) }), isolation: 'off' } as const;
     const error = await failure(prepareNode({ ...asked, env }, { installTimeout: 1500 }));
     expect(error.message).toContain('npm did not finish within 1.5 s');
     expect(error.log).toMatch(/^started \d+\n$/);

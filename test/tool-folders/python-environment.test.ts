@@ -6,7 +6,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { forgetPythonFailures, preparePython } from '../../src/workers/python-environment.ts';
-import { uv } from '../support/installer.ts';
+import { caches, uv } from '../support/installer.ts';
 import { running, waitFor } from '../support/processes.ts';
 import { basePython, noPython, prepare, startHost } from '../support/python.ts';
 import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
@@ -17,10 +17,11 @@ interface Attempt {
   readonly env?: Record<string, string>;
   readonly installTimeout?: number;
   readonly signal?: AbortSignal;
+  readonly isolation?: 'auto' | 'off';
 }
 
 const make = async (files: Files | string, attempt: Attempt = {}) => {
-  const { namespace = 'ns', signal = null, env = {}, installTimeout = 120_000 } = attempt;
+  const { namespace = 'ns', signal = null, env = {}, installTimeout = 120_000, isolation = 'auto' } = attempt;
   const dataDir = attempt.dataDir ?? tempFolder();
   const folder = typeof files === 'string' ? files : tempFolder(files);
   const said: string[] = [];
@@ -28,8 +29,10 @@ const make = async (files: Files | string, attempt: Attempt = {}) => {
     namespace,
     folder,
     dataDir,
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...caches, ...env },
     signal,
+    isolation,
+    packages: 'registry' as const,
     progress: (message: string) => said.push(message),
   };
   const environment = await preparePython(request, { installTimeout });
@@ -190,6 +193,9 @@ describe.skipIf(noPython)('an installation of Python packages', () => {
     python = (await basePython()).command[0]!;
   }, 180_000);
 
+  /** Not isolated, because the replacement writes its marks elsewhere. */
+  const makeFree = (files: Files | string, attempt: Attempt) => make(files, { ...attempt, isolation: 'off' });
+
   const installer = (onInstall: string): string => {
     const script = `#!/bin/sh
 for last; do :; done
@@ -211,24 +217,24 @@ esac
       env: { TOOLGATE_UV: installer(`test -e ${mark} || { echo "error: the registry is away"; exit 1; }`) },
     };
     const words = 'The packages could not be installed for "ns": the registry is away';
-    await expect(make(folder, attempt)).rejects.toThrow(words);
+    await expect(makeFree(folder, attempt)).rejects.toThrow(words);
     writeFileSync(mark, '');
-    await expect(make(folder, attempt)).rejects.toThrow(words);
+    await expect(makeFree(folder, attempt)).rejects.toThrow(words);
     await forgetPythonFailures(attempt.dataDir, 'ns');
-    const { environment, said } = await make(folder, attempt);
+    const { environment, said } = await makeFree(folder, attempt);
     expect(said).toEqual([
       expect.stringMatching(/^creating a virtual environment with Python 3\./),
       'installing 1 package and FastMCP',
     ]);
     expect(environment.command[0]).toContain(join(attempt.dataDir, 'venvs', 'ns', environment.key));
     // The environment is only checked, and no progress is reported.
-    expect((await make(folder, attempt)).said).toEqual([]);
+    expect((await makeFree(folder, attempt)).said).toEqual([]);
   });
 
   it('on a full disk reports that and leaves nothing behind', async () => {
     const dataDir = tempFolder();
     const env = { TOOLGATE_UV: installer('echo "OSError: [Errno 28] No space left on device"; exit 1') };
-    await expect(make({ 'requirements.txt': 'x\n' }, { dataDir, env })).rejects.toThrow(
+    await expect(makeFree({ 'requirements.txt': 'x\n' }, { dataDir, env })).rejects.toThrow(
       'The packages could not be installed for "ns": the disk is full.',
     );
     const [key] = readdirSync(join(dataDir, 'venvs', 'ns'));
@@ -246,7 +252,7 @@ esac
       TOOLGATE_TOKEN: 'ours',
       AWS_SECRET_ACCESS_KEY: 'ours',
     };
-    await expect(make({ 'requirements.txt': 'x\n' }, { env })).rejects.toMatchObject({
+    await expect(makeFree({ 'requirements.txt': 'x\n' }, { env })).rejects.toMatchObject({
       message: 'The packages could not be installed for "ns": https://***@packages.example/simple did not answer',
       log: expect.not.stringContaining('secret-word'),
     });
@@ -260,9 +266,9 @@ esac
     const folder = tempFolder({ 'requirements.txt': 'a\n' });
     const count = join(tempFolder(), 'count');
     const env = { TOOLGATE_UV: installer(`echo x >> ${count}; echo b > ${folder}/requirements.txt`) };
-    const { environment, dataDir } = await make(folder, { env });
+    const { environment, dataDir } = await makeFree(folder, { env });
     expect(readFileSync(count, 'utf8')).toBe('x\nx\n');
-    expect((await make(folder, { env, dataDir })).environment.key).toBe(environment.key);
+    expect((await makeFree(folder, { env, dataDir })).environment.key).toBe(environment.key);
     expect(readFileSync(count, 'utf8')).toBe('x\nx\n');
   });
 
@@ -272,7 +278,7 @@ esac
     const env = { TOOLGATE_UV: installer('true') };
     const keys: string[] = [];
     const next = async (more: Record<string, string> = {}) => {
-      keys.push((await make(folder, { dataDir, env: { ...env, ...more } })).environment.key);
+      keys.push((await makeFree(folder, { dataDir, env: { ...env, ...more } })).environment.key);
     };
     await next();
     writeFiles(folder, { 'b.txt': 'b<2\n' });
@@ -284,7 +290,7 @@ esac
     expect(new Set(keys).size).toBe(4);
     expect(readdirSync(join(dataDir, 'venvs', 'ns')).sort()).toEqual(keys.slice(-2).sort());
     // Another namespace has its own environment.
-    const other = await make(folder, { dataDir, env, namespace: 'other' });
+    const other = await makeFree(folder, { dataDir, env, namespace: 'other' });
     expect(other.environment.key).toBe(keys.at(-1));
     expect(other.environment.command[0]).toContain('/venvs/other/');
   });

@@ -58,7 +58,16 @@ export function describeOnNodes(tests: (node: string) => void): void {
 }
 
 export function environmentRequest(folder: string, dataDir = tempFolder()): EnvironmentRequest {
-  return { namespace: 'demo', folder, dataDir, env: process.env, progress: () => {}, signal: null };
+  return {
+    namespace: 'demo',
+    folder,
+    dataDir,
+    env: process.env,
+    progress: () => {},
+    signal: null,
+    isolation: 'auto',
+    packages: 'registry',
+  };
 }
 
 export async function startWorker(files: Files, options: WorkerOptions = {}): Promise<TestWorker> {

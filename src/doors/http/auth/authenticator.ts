@@ -14,6 +14,7 @@ import type { JwtConfig } from '../../../config/http.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import { AccessRefused, metadataUrl } from './challenge.ts';
 import { createJwtVerifier, isJwt, type JwtVerifier, TokenRefused } from './jwt.ts';
+import { isFromSandbox } from './sandboxed-peer.ts';
 import { openTokens, type Tokens } from './tokens.ts';
 
 export interface Authenticator {
@@ -115,9 +116,11 @@ class CredentialAuthenticator implements Authenticator {
   #check(request: IncomingMessage, authorization: string | undefined): Identity | Promise<Identity> {
     const { trustAgentHeader } = this.config.http;
     if (this.isOpen) {
-      if (trustAgentHeader) return this.#named(request, this.anonymous);
-      if (this.options.reach === 'unknown' && !isLocal(request)) throw this.#refuse(request, REMOTE_CLIENT);
-      return this.anonymous;
+      const identity = trustAgentHeader ? this.#named(request, this.anonymous) : this.anonymous;
+      if (!trustAgentHeader && this.options.reach === 'unknown' && !isLocal(request))
+        throw this.#refuse(request, REMOTE_CLIENT);
+      const isSandboxed = isFromSandbox(request.socket);
+      return isSandboxed === false ? identity : this.#outside(request, identity, isSandboxed);
     }
     const token = BEARER.exec(authorization ?? '')?.[1];
     if (token === undefined) {
@@ -135,6 +138,11 @@ class CredentialAuthenticator implements Authenticator {
     }
     if (this.issuer === null || !isJwt(token)) throw this.#refuse(request, TOKEN_UNKNOWN, 'The token is unknown');
     return this.#checkJwt(request, authorization!, token, this.issuer);
+  }
+
+  async #outside(request: IncomingMessage, identity: Identity, isSandboxed: Promise<boolean>): Promise<Identity> {
+    if (await isSandboxed) throw this.#refuse(request, SANDBOXED_CLIENT, 'The client is a sandboxed tool');
+    return identity;
   }
 
   async #checkJwt(
@@ -291,4 +299,6 @@ const TOKEN_NEEDED =
   'A bearer token is needed: send "Authorization: Bearer TOKEN" with the value of BEARER_TOKEN, or with a token from toolgate agents.';
 const REMOTE_CLIENT =
   "Without a configured credential, only programs on the gateway's own machine are admitted. Configure a credential, or pass identify to createHttpDoor.";
+const SANDBOXED_CLIENT =
+  'Tools in a sandbox are not admitted without a credential. Configure a token (toolgate agents add) for programs that may use this gateway.';
 const TOKEN_UNKNOWN = 'The token is unknown: it was mistyped, revoked, or is for another gateway.';
