@@ -13,6 +13,7 @@ import { loadConfig } from '../config/load.ts';
 import { issuerTrouble } from '../doors/http/auth/issuer.ts';
 import { scanFolders } from '../gateway/folders.ts';
 import { type Gateway, openGateway } from '../gateway/gateway.ts';
+import { missingVariables } from '../sources/environment.ts';
 import { problemText } from '../sources/last-good.ts';
 import { openAgentStore } from '../store/agents.ts';
 import { examineDataFolder } from '../store/data-folder.ts';
@@ -71,7 +72,7 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
       ...(await secretFindings(config)),
       ...approverFindings(config),
       ...argumentFindings(config),
-      ...serverFindings(gateway, notes),
+      ...serverFindings(gateway, notes, io.env),
       ...(await folderFindings(gateway)),
       ...(await ruleFindings(gateway)),
       ...firstListFindings(gateway),
@@ -201,7 +202,11 @@ function lastLines(stderr: string): string {
   return [...lines.values()].slice(-MOST_LINES).join('\n');
 }
 
-function serverFindings(gateway: Gateway, notes: ReadonlyMap<string, ReadonlySet<string>>): Diagnosis[] {
+function serverFindings(
+  gateway: Gateway,
+  notes: ReadonlyMap<string, ReadonlySet<string>>,
+  env: CommandIo['env'],
+): Diagnosis[] {
   const statuses = gateway.statuses().filter(({ state }) => state !== 'broken');
   if (statuses.length === 0 && gateway.config.broken.length === 0)
     return [{ level: 'warning', about: 'servers', message: 'No servers are configured.' }];
@@ -211,7 +216,7 @@ function serverFindings(gateway: Gateway, notes: ReadonlyMap<string, ReadonlySet
       return {
         level: required ? 'broken' : 'warning',
         about: key,
-        message: `${state}: ${detail}${note === undefined ? '' : `. ${note.startsWith('Server ') ? '' : 'It '}${note}`}`,
+        message: `${state}: ${detail}${note === undefined ? '' : `. ${note.startsWith('Server ') ? '' : 'It '}${note}`}${variablesText(gateway, key, `${detail} ${stderr}`, env)}`,
         stderr: lastLines(stderr),
       };
     }
@@ -219,6 +224,15 @@ function serverFindings(gateway: Gateway, notes: ReadonlyMap<string, ReadonlySet
     const protocol = revision === null ? '' : `, protocol ${revision}`;
     return { level: 'ok', about: key, message: `${state}, ${counted(tools, 'tool')}${protocol} ${detail}`.trim() };
   });
+}
+
+/** A server that fails often says which variable it misses, and does not know that it is set, but not passed on. */
+function variablesText({ config }: Gateway, key: string, text: string, env: CommandIo['env']): string {
+  const launch = config.servers.find((one) => one.key === key)?.launch;
+  const names = launch?.kind === 'stdio' ? missingVariables(text, launch, env) : [];
+  if (names.length === 0) return '';
+  const list = names.map((name) => JSON.stringify(name)).join(', ');
+  return `. It names ${names.join(', ')}: set here, but not passed on to servers. Add to its entry: inherit_env = [${list}]`;
 }
 
 /** Tool files that did not load, and what is wrong with the folders: nothing else tells that tools are missing. */

@@ -131,6 +131,7 @@ export function resolveConfig(
       resolvePackages: settings.resolvePackages,
       folders,
       withheld: tokenVariables(settings.agents),
+      inheritEnv: settings.inheritEnv,
     },
     context,
   );

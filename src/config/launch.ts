@@ -22,6 +22,8 @@ export type Launch =
       readonly cwd: string;
       /** Variables of ours that it does not inherit, because they are credentials; absent if there are none. */
       readonly withheld?: readonly string[];
+      /** Names, or patterns over names, of our variables that it inherits besides the ordinary ones; absent if there are none. */
+      readonly inherits?: readonly string[];
       /** `npx` and `uvx` are started as written; absent if what they install may be started directly. */
       readonly keepsRunner?: true;
     }
@@ -59,6 +61,14 @@ export type Launch =
       readonly kind: 'inline';
     };
 
+/** `["*"]` is everything. */
+export function inheritEnv() {
+  return textList().describe(
+    "Variables of Toolgate's own environment that servers get besides the ordinary ones: names, or patterns such as " +
+      '`AWS_*`. An entry adds to the setting of the same name. Never passed on: the tokens and keys of Toolgate itself.',
+  );
+}
+
 export const launchShape = {
   command: text('expected a string (arguments go in "args")')
     .min(1, { error: 'is empty. Name the program to start' })
@@ -70,7 +80,8 @@ export const launchShape = {
   args: textList().optional().describe('Arguments of the executable `command`, passed on as they are.'),
   env: textMap(/^[^=]+$/, 'is not a name for an environment variable')
     .optional()
-    .describe('Environment variables for the server, in addition to those of Toolgate itself.'),
+    .describe('Environment variables for the server, in addition to those that it inherits.'),
+  inherit_env: inheritEnv().optional(),
   cwd: text()
     .optional()
     .describe('Working directory of the server, relative to the folder of this file. Default: that folder.'),
@@ -113,7 +124,17 @@ function resolveProgram(server: LaunchSection, isShellLine: boolean, context: Re
     try {
       // The shell expands the variables: a value inserted here would become code if it contained a `;`.
       const { line, variables } = secretsAsVariables(command);
-      return { kind: 'stdio', ...parseCommandLine(line), env: { ...env, ...variables }, cwd };
+      const program = parseCommandLine(line);
+      // What the shell expands is as good as declared.
+      const named = program.args.at(-1)?.includes(line) ? shellVariables(line) : [];
+      const inherits = [...(server.inheritEnv ?? []), ...named.filter((name) => !(name in variables))];
+      return {
+        kind: 'stdio',
+        ...program,
+        env: { ...env, ...variables },
+        cwd,
+        ...(inherits.length > 0 && { inherits }),
+      };
     } catch (error) {
       add(['command'], messageOf(error));
       return null;
@@ -122,7 +143,13 @@ function resolveProgram(server: LaunchSection, isShellLine: boolean, context: Re
   const file = textWithSecrets(['command'], command);
   const args = (server.args ?? []).map((arg, i) => textWithSecrets(['args', i], arg));
   if (file === '') add(['command'], 'is empty once its variables are expanded. Name the program to start');
-  return { kind: 'stdio', file, args, env, cwd };
+  const inherits = server.inheritEnv ?? [];
+  return { kind: 'stdio', file, args, env, cwd, ...(inherits.length > 0 && { inherits }) };
+}
+
+/** The variables that a shell line mentions. */
+function shellVariables(line: string): string[] {
+  return [...new Set([...line.matchAll(/\$\{?([A-Za-z_]\w*)/g)].map((match) => match[1]!))];
 }
 
 /** Replaces secrets in a shell line by variables, so that their values never become code. */

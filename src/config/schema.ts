@@ -10,6 +10,7 @@ import { auditSchema } from './audit.ts';
 import { choice, count, duration, flag, section, text } from './fields.ts';
 import { foldersSchema } from './folders.ts';
 import { httpSchema } from './http.ts';
+import { inheritEnv } from './launch.ts';
 import { limitsSchema } from './limits.ts';
 import { macrosSchema } from './macros.ts';
 import { policyShape } from './policy.ts';
@@ -74,6 +75,7 @@ export const settingsShape = {
     .describe(
       'Starts what `npx` and `uvx` install directly, so that they do not stay in memory. `false` starts them as written.',
     ),
+  inherit_env: inheritEnv().prefault([]),
   data_dir: text()
     .prefault('.toolgate')
     .describe(

@@ -140,6 +140,7 @@ const keysOf = {
   args: ['command'],
   env: ['command', 'folder'],
   cwd: ['command'],
+  inherit_env: ['command'],
   resolve_packages: ['command'],
   headers: ['url'],
   memory: ['folder'],
@@ -265,6 +266,8 @@ export interface ServerSettings {
   readonly folders: FolderDefaults;
   /** Variables that programs do not inherit. */
   readonly withheld: readonly string[];
+  /** Variables that all programs inherit besides the ordinary ones. */
+  readonly inheritEnv: readonly string[];
 }
 
 export interface ResolvedServers {
@@ -338,14 +341,15 @@ function resolveServer(entry: ServerEntry, key: string, launch: Launch, settings
   };
 }
 
-function withSettings<Program extends Launch>(
+function withSettings<Program extends Extract<Launch, { kind: 'stdio' }>>(
   launch: Program,
   { server }: ServerEntry,
-  { withheld, resolvePackages }: ServerSettings,
+  { withheld, inheritEnv, resolvePackages }: ServerSettings,
 ): Program {
   return {
     ...launch,
     ...(withheld.length > 0 && { withheld }),
+    ...(inheritEnv.length > 0 && { inherits: [...inheritEnv, ...(launch.inherits ?? [])] }),
     ...(!(server.resolvePackages ?? resolvePackages) && { keepsRunner: true }),
   };
 }

@@ -20,9 +20,22 @@ export function looksSecret(name: string): boolean {
 
 /** The secrets in an environment. */
 export function environmentSecrets(env: Readonly<Record<string, string | undefined>>): string[] {
-  return Object.entries(env).flatMap(([name, value = '']) =>
-    looksSecret(name) ? [value, ...urlSecrets(value)] : urlSecrets(value),
-  );
+  return Object.entries(env).flatMap(([name, value = '']) => {
+    if (TELEMETRY_HEADERS.test(name)) return telemetrySecrets(value);
+    return looksSecret(name) ? [value, ...urlSecrets(value)] : urlSecrets(value);
+  });
+}
+
+const TELEMETRY_HEADERS = /^OTEL_EXPORTER_OTLP_(?:\w+_)?HEADERS$/;
+
+/** Of headers in the form `name=value,other=value`, with values as in a URL. */
+function telemetrySecrets(text: string): string[] {
+  const values = text.split(',').flatMap((header) => {
+    const [name = '', ...rest] = header.split('=');
+    const value = rest.join('=').trim();
+    return value === '' ? [] : [value, ...headerSecrets({ [name.trim()]: decoded(value) })];
+  });
+  return [text, ...values];
 }
 
 /** Headers that are never secret. */

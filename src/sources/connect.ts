@@ -5,13 +5,14 @@ import type { ServerConfig } from '../config/servers.ts';
 import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
+import { serverEnvironment } from './environment.ts';
 import { type Handshake, type LiveConnection, performHandshake } from './handshake.ts';
 import { NOT_HERE } from './http-failure.ts';
 import { type Listed, listOffer } from './lists.ts';
 import { resolvePackage } from './package-program.ts';
 import type { UpstreamRefusal } from './refusals.ts';
 import type { ServerContext } from './source.ts';
-import { serverEnvironment } from './spawn.ts';
+
 import { openStdio } from './stdio.ts';
 import type { FilledLaunch } from './vault.ts';
 

@@ -97,7 +97,7 @@ export async function resolvePackage(launch: StdioLaunch, options: ResolveOption
   const command = packageCommandOf(launch);
   const runner = command === null ? null : knownRunner(command, launch);
   if (command === null || runner === null) return launch;
-  const { env, withheld } = installEnvironment(launch.env, options.declared);
+  const { env, withheld } = installEnvironment(launch.env, options);
   if (Object.keys(env).some((name) => LEFT_ALONE.test(name))) return launch;
   const deciding = Object.fromEntries(Object.entries(env).filter(([name]) => DECIDING.test(name)));
   const { cwd } = launch;
@@ -276,13 +276,17 @@ function isScript(file: string): boolean {
 /** The environment for the install, and whether something was left out of it. */
 export function installEnvironment(
   env: Readonly<Record<string, string>>,
-  declared: Readonly<Record<string, string>>,
+  { declared, ours }: Pick<ResolveOptions, 'declared' | 'ours'>,
 ): { readonly env: Record<string, string>; readonly withheld: boolean } {
   const isSecret = (name: string, text: string) =>
     !FOR_INSTALLS.test(name) && (referencesIn(text).length > 0 || looksSecret(name) || urlSecrets(text).length > 0);
   const secret = new Set(Object.entries(declared).flatMap(([name, text]) => (isSecret(name, text) ? name : [])));
+  // Settings and tokens of installers, also those that the server itself does not inherit.
+  const settings = Object.entries(ours).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && FOR_INSTALLS.test(entry[0]),
+  );
   const rest = Object.entries(env).filter(([name]) => !secret.has(name));
-  return { env: Object.fromEntries(rest), withheld: secret.size > 0 };
+  return { env: { ...Object.fromEntries(settings), ...Object.fromEntries(rest) }, withheld: secret.size > 0 };
 }
 
 async function answerOf(

@@ -8,8 +8,6 @@ import type { Readable, Writable } from 'node:stream';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { findExecutable } from '../base/executable.ts';
 import { startProcess } from '../base/start-process.ts';
-import type { EnvVars } from '../config/expand.ts';
-import { INSIDE } from '../config/inside.ts';
 import type { Launch } from '../config/launch.ts';
 import { hasGroups, killGroup, unwatchGroup, watchdogPipe, watchGroup } from './watchdog.ts';
 
@@ -121,24 +119,4 @@ function startProblem({ file, cwd }: StdioLaunch, code: string | undefined): str
   if (code === 'ENOENT') return `"${file}" was not found; install it or give its full path`;
   if (code === 'EACCES') return `"${file}" may not be executed`;
   return null;
-}
-
-/** The environment of a server: ours without what is meant for Toolgate alone, plus what its configuration declares. */
-export function serverEnvironment(
-  { env: declared, withheld = [] }: Pick<StdioLaunch, 'env' | 'withheld'>,
-  ours: EnvVars,
-): Record<string, string> {
-  const inherited = Object.entries(ours).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined && !isOwn(entry[0]) && !withheld.includes(entry[0]),
-  );
-  return { ...Object.fromEntries(inherited), ...declared };
-}
-
-function isOwn(name: string): boolean {
-  return (
-    (name.startsWith('TOOLGATE_') && name !== INSIDE) ||
-    name === 'BEARER_TOKEN' ||
-    name === 'MANAGER_INTERNAL_TOKEN' ||
-    name.startsWith('SECRETS_KEY')
-  );
 }

@@ -50,7 +50,7 @@ async function writeConfig(): Promise<string> {
   const remote = (namespace: string, at: number) =>
     `[[servers]]\nnamespace = "${namespace}"\nurl = "http://user:${inUrl}@127.0.0.1:${at}/mcp?api_key=\${URL_WORD}"\n${headers}\n`;
   return [
-    'active_toolsets = ["*"]\n[audit]\nenabled = true\narguments = true\nresults = true\n',
+    'active_toolsets = ["*"]\ninherit_env = ["SOME_API_KEY"]\n[audit]\nenabled = true\narguments = true\nresults = true\n',
     leaky('l'),
     leaky('dead', '--die'),
     leaky('odd', '--revision'),
