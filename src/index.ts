@@ -203,8 +203,10 @@ export {
   type AuditFilter,
   type AuditProblem,
   type AuditRecord,
+  type AuditVerdict,
   type ReadOptions,
   readAudit,
+  type VerifyOptions,
   verifyAudit,
 } from './store/audit-read.ts';
 export { type AuditUsage, createUsageCount, type UsageCount } from './store/audit-usage.ts';

@@ -2,7 +2,8 @@
 import { GatewayError } from '../base/errors.ts';
 import { counted } from '../base/text.ts';
 import { loadConfig } from '../config/load.ts';
-import { type AuditFilter, type AuditRecord, readAudit, verifyAudit } from '../store/audit-read.ts';
+import { headsFile, openEnds } from '../store/audit-heads.ts';
+import { type AuditFilter, type AuditProblem, type AuditRecord, readAudit, verifyAudit } from '../store/audit-read.ts';
 import { type AuditUsage, createUsageCount } from '../store/audit-usage.ts';
 import { withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
@@ -22,7 +23,7 @@ import {
   warn,
 } from './terminal.ts';
 
-export const audit = withVerbs('audit', { tail, query, usage, verify });
+export const audit = withVerbs('audit', { tail, query, usage, verify, seal });
 
 const TAIL_LIMIT = 20;
 const QUERY_LIMIT = 100;
@@ -157,14 +158,44 @@ function sizeText(bytes: number): string {
 }
 
 async function verify(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
-  const { sound, files, problems } = await verifyAudit(await folderOf(options, io));
+  const { audit: config } = await loadConfig(loadOptions(options, io));
+  const against = readSeals(options.against);
+  const { sound, files, unlisted, problems } = await verifyAudit(config.dir, {
+    heads: config.heads,
+    key: config.key(),
+    against,
+  });
   const mark = problems.length === 0 ? paint('green', '✓', io) : paint('yellow', '!', io);
+  const place = ({ file, line }: AuditProblem) => (file === '' ? '' : line === 0 ? `${file}: ` : `${file}:${line}: `);
   const lines = [
-    ...problems.map(({ file, line, message }) => `${paint('red', '✗', io)} ${file}:${line}: ${message}`),
+    ...problems.map((problem) => `${paint('red', '✗', io)} ${place(problem)}${problem.message}`),
     `${mark} ${counted(sound, 'line')} in ${counted(files, 'file')} unaltered`,
+    ...(unlisted === 0 ? [] : [`! ${counted(unlisted, 'line')} of runs without a head: ${UNLISTED}`]),
+    ...(against.length > 0 && problems.length === 0 ? [`${mark} the seal from elsewhere is there`] : []),
   ];
-  printResult(options, { files, sound, problems }, lines.join('\n'), io);
+  printResult(options, { files, sound, unlisted, problems }, lines.join('\n'), io);
   return problems.length === 0 ? 0 : 1;
+}
+
+const UNLISTED = 'written before heads were kept, or with another data folder. A missing end of them is not found';
+
+const SEAL = /^[\w-]{43}$/;
+
+function readSeals(text: string | undefined): string[] {
+  if (text === undefined) return [];
+  const seals = text.trim().split('.');
+  if (!seals.every((one) => SEAL.test(one)))
+    throw new GatewayError('usage', '--against is what toolgate audit seal printed.');
+  return seals;
+}
+
+/** Prints what stands for everything that was written so far, to be kept elsewhere. */
+async function seal(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
+  const { audit: config } = await loadConfig(loadOptions(options, io));
+  const heads = await headsFile(config.heads).read();
+  const ends = heads === null ? [] : openEnds(heads);
+  if (ends.length === 0) throw new GatewayError('usage', `${config.heads} has no seals: nothing was recorded yet.`);
+  return printResult(options, { seal: ends.join('.') }, ends.join('.'), io);
 }
 
 function filterOf({ agent, server, tool, status, kind, since, until }: Options): AuditFilter {

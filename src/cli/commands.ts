@@ -220,14 +220,18 @@ export const commands = {
     load: async () => (await import('./plan.ts')).plan,
   },
   audit: {
-    usage: 'toolgate audit [tail|query|usage|verify]',
+    usage: 'toolgate audit [tail|query|usage|verify|seal]',
     summary: 'read the audit: calls, denials and administrative acts',
     details: [
-      'tail shows the last lines, query the ones that match, usage adds them up by agent and tool, verify finds altered lines.',
+      'tail shows the last lines, query the ones that match, usage adds them up by agent and tool, verify finds altered and missing lines.',
+      'seal prints what stands for everything written so far. Keep it elsewhere: verify --against SEAL finds whether it is still there.',
     ],
     examples: ['toolgate audit tail --follow', 'toolgate audit query --agent ci --since 24h'],
     words: 1,
-    options: ['agent', 'server', 'tool', 'status', 'kind', 'since', 'until', 'limit', 'follow', 'json', 'config'],
+    options: [
+      ...(['agent', 'server', 'tool', 'status', 'kind', 'since', 'until', 'limit', 'follow', 'against'] as const),
+      ...(['json', 'config'] as const),
+    ],
     texts: { agent: 'only calls by this agent' },
     load: async () => (await import('./audit.ts')).audit,
   },

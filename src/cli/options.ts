@@ -46,6 +46,7 @@ export const optionTable = {
     text: 'only what ended with this status: ok, tool_error, timeout, item_unknown, …',
   },
   kind: { type: 'string', value: 'KIND', text: 'only this kind: call, denial or admin' },
+  against: { type: 'string', value: 'SEAL', text: 'a seal that toolgate audit seal printed earlier' },
   since: { type: 'string', value: 'TIME', text: 'not older than this: 30m, 24h, 7d, or a date and time' },
   until: { type: 'string', value: 'TIME', text: 'older than this' },
   limit: { type: 'string', short: 'n', value: 'N', text: 'only the last N; 0 for all' },

@@ -2,6 +2,7 @@
 
 import { resolve } from 'node:path';
 import * as z from 'zod';
+import { sha256 } from '../base/hash.ts';
 import type { ResolveContext } from './context.ts';
 import { choice, count, flag, type Section, section, size, text } from './fields.ts';
 
@@ -16,6 +17,10 @@ export interface AuditConfig {
   /** Bytes. */
   readonly maxValue: number;
   readonly onFailure: 'continue' | 'stop';
+  /** The key of the seals; null without one. */
+  readonly key: () => string | null;
+  /** The file with the last seals of each run. */
+  readonly heads: string;
 }
 
 const MAX_DAYS = 36_500;
@@ -50,6 +55,11 @@ const auditShape = {
     .describe(
       '`stop` refuses calls while nothing can be recorded; `continue` lets them pass and keeps what fits in memory.',
     ),
+  key: text()
+    .optional()
+    .describe(
+      'A key with which lines are sealed, such as `${AUDIT_KEY}`. Without it, whoever can write the files can also seal them. `toolgate audit verify` needs it too.',
+    ),
 };
 
 export const auditSchema = section(auditShape);
@@ -57,11 +67,17 @@ export const auditSchema = section(auditShape);
 export function resolveAudit(
   audit: Section<typeof auditShape>,
   dataDir: string,
-  { path, variable }: ResolveContext,
+  { path, text: expanded, variable }: ResolveContext,
 ): AuditConfig {
+  const dir = audit.dir === null ? resolve(dataDir, 'logs') : path(['audit', 'dir'], audit.dir);
+  const key = audit.key === null ? null : expanded(['audit', 'key'], audit.key);
   return {
     ...audit,
-    dir: audit.dir === null ? resolve(dataDir, 'logs') : path(['audit', 'dir'], audit.dir),
+    dir,
+    // A function, so that the key does not appear where a configuration is printed.
+    key: () => key,
+    // Each folder has its own heads.
+    heads: resolve(dataDir, audit.dir === null ? 'audit-heads.json' : `audit-heads-${sha256(dir).slice(0, 8)}.json`),
     retention: variable('LOG_RETENTION_DAYS', 'a number of days', readDays) ?? audit.retention,
   };
 }

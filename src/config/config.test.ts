@@ -143,6 +143,8 @@ it('has every default filled in', () => {
       results: false,
       maxValue: 16_384,
       onFailure: 'continue',
+      key: expect.any(Function),
+      heads: '/etc/app/.toolgate/audit-heads.json',
     },
     vault: { key: expect.any(Function), keyFile: null, allowInsecure: false, redactResults: true },
     secrets: expect.any(Function),

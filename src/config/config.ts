@@ -142,12 +142,15 @@ export function resolveConfig(
   const toolsets = resolveToolsets(settings, isDock ? [] : source.defaultControls, context);
   const http = resolveHttp(settings.http, context);
   const managerToken = http.manager.token();
+  const audit = resolveAudit(settings.audit, dataDir, context);
+  const auditKey = audit.key();
   const secrets = [
     ...secretValues(
       entries.flatMap((entry) => ('server' in entry ? entry.server : [])),
       env,
     ),
     ...agentTokens(settings.agents, context),
+    ...(auditKey === null ? [] : [auditKey]),
   ];
   const vault = resolveVault(settings.secrets, context);
   const own: OwnPath[] = [
@@ -183,7 +186,7 @@ export function resolveConfig(
     http,
     agents: resolveAgents(settings.agents, context),
     limits: settings.limits,
-    audit: resolveAudit(settings.audit, dataDir, context),
+    audit,
     vault,
     secrets: () => (managerToken === null ? secrets : [...secrets, managerToken]),
     written: () => ({ settings: source.written ?? {}, servers: resolved.written }),

@@ -12,6 +12,7 @@ import type { Entry } from '../catalog/entry.ts';
 import type { AuditConfig } from '../config/audit.ts';
 import type { Message } from '../protocol/message.ts';
 import { type Parts, sizeOf } from '../protocol/parts.ts';
+import { createHeadKeeper } from '../store/audit-heads.ts';
 import { AuditLog } from '../store/audit-log.ts';
 import {
   askedName,
@@ -39,6 +40,8 @@ export interface AuditRecorderOptions {
   readonly redact: Redact;
   /** Called when writing starts to fail, with the problem, and with null when it works again. */
   report(problem: string | null): void;
+  /** Called for a problem that does not keep lines from being written. */
+  warn(problem: string): void;
   /** Why a request was denied; null if what it asked for does not exist. */
   reason(request: DeniedRequest): DenialReason | null;
 }
@@ -53,7 +56,7 @@ export class AuditRecorder implements Recorder {
   #config: AuditConfig;
   #parts: LineParts;
 
-  constructor(config: AuditConfig, { ids, redact, report, reason }: AuditRecorderOptions) {
+  constructor(config: AuditConfig, { ids, redact, report, warn, reason }: AuditRecorderOptions) {
     this.#config = config;
     this.#ids = ids;
     this.#redact = redact;
@@ -62,6 +65,8 @@ export class AuditRecorder implements Recorder {
     this.log = new AuditLog({
       folder: config.dir,
       boot: ids.boot,
+      key: config.key(),
+      heads: createHeadKeeper({ path: config.heads, boot: ids.boot, key: config.key(), now: Date.now, warn }),
       retention: () => this.#config.retention,
       report,
       collect: () => this.#printPending(),

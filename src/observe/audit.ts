@@ -66,9 +66,10 @@ export class Audit implements CallAudit {
   apply(config: AuditConfig): void {
     const { isOn } = this.#options;
     const isWanted = isOn !== false && (config.enabled ?? isOn ?? false);
-    const isSameFolder = config.dir === this.#config.dir;
+    const { dir, heads, key } = this.#config;
+    const isSame = config.dir === dir && config.heads === heads && config.key() === key();
     this.#config = config;
-    if (isWanted && isSameFolder && this.recorder !== null) {
+    if (isWanted && isSame && this.recorder !== null) {
       this.recorder.apply(config);
       return;
     }
@@ -88,7 +89,9 @@ export class Audit implements CallAudit {
         ok: problem === null,
         message: problem === null ? 'is written again' : `cannot be written to ${config.dir}: ${problem}`,
       });
-    const recorder = new AuditRecorder(config, { ids: this.#ids, redact, report, reason });
+    const warn = (problem: string) =>
+      events.emit('note', { source: 'audit', message: `without new heads: ${problem}` });
+    const recorder = new AuditRecorder(config, { ids: this.#ids, redact, report, warn, reason });
     this.recorder = recorder;
     recorder.act('start', '', '');
     // Written at once, so that a failure to write shows at the start.

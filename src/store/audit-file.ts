@@ -78,12 +78,27 @@ export function openDayFile(folder: string): DayFile {
         broken = false;
         return lines;
       }
+      // The disk is full. What was written is taken back, so that the seals stay right, and the whole batch is tried
+      // again.
+      if (await takenBack(handle!, all.subarray(0, bytesWritten))) return 0;
       const written = all.subarray(0, bytesWritten);
       if (bytesWritten > 0) broken = written.at(-1) !== 0x0a;
       return linesIn(written.subarray(all.length - bytes.length));
     },
     close,
   };
+}
+
+/** Removes the bytes from the end of the file. False if another gateway has written after them. */
+async function takenBack(handle: FileHandle, bytes: Buffer): Promise<boolean> {
+  const { size } = await handle.stat();
+  const start = size - bytes.length;
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(bytes.length), 0, bytes.length, Math.max(0, start));
+  if (bytesRead !== bytes.length || !buffer.equals(bytes)) return false;
+  return handle.truncate(start).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** True after a power cut or a full disk, but not while another gateway is writing. */
@@ -106,9 +121,13 @@ function linesIn(bytes: Buffer): number {
 
 const DAY = 24 * 60 * 60 * 1000;
 
+/** The first day whose file is kept. */
+export function firstKept(days: number, now: number): string {
+  return dayOf(now - (days - 1) * DAY);
+}
+
 /** Removes the files of earlier days. Fails silently: the next day tries again. */
-export async function removeOld(folder: string, days: number, now: number): Promise<void> {
-  const first = dayOf(now - (days - 1) * DAY);
+export async function removeOld(folder: string, first: string): Promise<void> {
   const names = await readdir(folder).catch(() => []);
   const old = names.filter((name) => (DAY_FILE.exec(name)?.[1] ?? first) < first);
   await Promise.all(old.map((name) => unlink(join(folder, name)).catch(() => {})));

@@ -4,8 +4,9 @@
  * be written yet are kept in memory, up to a limit.
  */
 import { messageOf } from '../base/errors.ts';
-import { dayOf, openDayFile, removeOld } from './audit-file.ts';
-import { createSeals, SEAL_ROOM } from './audit-seal.ts';
+import { dayOf, firstKept, openDayFile, removeOld } from './audit-file.ts';
+import type { HeadKeeper } from './audit-heads.ts';
+import { createSeals, SEAL_ROOM, type Seals } from './audit-seal.ts';
 
 export interface AuditLogOptions {
   readonly folder: string;
@@ -13,6 +14,10 @@ export interface AuditLogOptions {
   retention(): number;
   /** Names the chain of seals of this gateway. */
   readonly boot: string;
+  /** Keeps the last seals. Absent: a missing end of a file is not found. */
+  readonly heads?: HeadKeeper;
+  /** The key of the seals; absent or null for none. */
+  readonly key?: string | null;
   /** Called when writing begins to fail, with the problem, and with null when it works again. */
   report(problem: string | null): void;
   /** The line that says how many lines were lost. */
@@ -50,7 +55,8 @@ export class AuditLog {
   readonly now: () => number;
   readonly #options: AuditLogOptions;
   readonly #file;
-  readonly #seals;
+  /** Null before the first write. */
+  #seals: Seals | null = null;
   readonly #sweeping: NodeJS.Timeout;
   #ms = 0;
   #time = '';
@@ -78,7 +84,6 @@ export class AuditLog {
     this.#options = options;
     this.now = options.now ?? Date.now;
     this.#file = openDayFile(options.folder);
-    this.#seals = createSeals(options.boot);
     this.#sweeping = setInterval(() => void this.#sweep(dayOf(this.now())), SWEEP);
     this.#sweeping.unref();
   }
@@ -155,7 +160,7 @@ export class AuditLog {
     const patience = new Promise<void>((resolve) => {
       late = setTimeout(resolve, PATIENCE);
     });
-    await Promise.race([this.flush(), patience]);
+    await Promise.race([this.flush().then(() => this.#options.heads?.close()), patience]);
     clearTimeout(late);
     const left = this.#queue.reduce((sum, { lines }) => sum + lines, this.#unmentioned);
     if (left > 0) this.#options.report(`${left} lines could not be written before the gateway stopped`);
@@ -254,12 +259,15 @@ export class AuditLog {
   async #writeBatch(batch: Batch): Promise<void> {
     await this.#sweep(batch.day);
     await this.#file.use(batch.day);
+    const { boot, heads, key } = this.#options;
+    this.#seals ??= createSeals(boot, await heads?.begin(), key);
     const { seal, end } = this.#seals.seal(batch.bytes, batch.size, batch.lines);
     const written = await this.#file.append(batch.bytes.subarray(0, end), batch.lines);
     this.#written += written;
     if (written === batch.lines) {
       this.#kept -= batch.size;
       this.#seals.taken(seal);
+      heads?.wrote(batch.day, seal);
       return;
     }
     // Only some of the lines fit on the disk. The rest is tried again, starting with the line that was cut.
@@ -276,6 +284,8 @@ export class AuditLog {
     const days = this.#options.retention();
     if (this.#swept === `${day} ${days}`) return;
     this.#swept = `${day} ${days}`;
-    await removeOld(this.#options.folder, days, this.now());
+    const first = firstKept(days, this.now());
+    await removeOld(this.#options.folder, first);
+    this.#options.heads?.removed(first);
   }
 }

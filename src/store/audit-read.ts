@@ -1,10 +1,13 @@
 /** Reads the audit: line by line, oldest first. Damaged lines are reported and skipped. */
 import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { getOrMake } from '../base/memo.ts';
 import { matchesPattern } from '../base/pattern.ts';
+import { counted } from '../base/text.ts';
 import { DAY_FILE, dayOf } from './audit-file.ts';
+import { type Heads, headsFile, macOf } from './audit-heads.ts';
 import { createVerifier, type SealProblem } from './audit-seal.ts';
 
 /** One line of the audit. Which keys it has depends on its kind. */
@@ -156,15 +159,119 @@ export interface AuditProblem extends SealProblem {
   readonly file: string;
 }
 
-/** Checks by the seals whether the files were altered. */
-export async function verifyAudit(folder: string): Promise<{ sound: number; files: number; problems: AuditProblem[] }> {
-  const verifier = createVerifier();
+/** What the files are compared with, in addition to their own seals. */
+export interface VerifyOptions {
+  /** The file with the heads of the audit (`config.audit.heads`). Without it, a missing end is not found. */
+  readonly heads?: string;
+  /** The key of the seals (`config.audit.key`). */
+  readonly key?: string | null;
+  /** Seals that were kept elsewhere. */
+  readonly against?: readonly string[];
+}
+
+/** What verification found. */
+export interface AuditVerdict {
+  /** How many lines are as they were written. */
+  readonly sound: number;
+  readonly files: number;
+  /** How many of them belong to runs that the heads do not know: from before heads were kept, or of another data folder. */
+  readonly unlisted: number;
+  readonly problems: readonly AuditProblem[];
+}
+
+/**
+ * Checks by the seals whether the files were altered, and by the heads whether something is missing.
+ *
+ * @example
+ * const { problems } = await verifyAudit(config.audit.dir, { heads: config.audit.heads });
+ */
+export async function verifyAudit(folder: string, options: VerifyOptions = {}): Promise<AuditVerdict> {
+  const { heads: path, key = null, against = [] } = options;
   const problems: AuditProblem[] = [];
+  // Read first: a gateway that runs writes its lines before its heads.
+  const heads = path === undefined ? null : await readHeads(path, problems);
+  const runs = new Map(heads?.runs.map((run) => [run.chain, run]));
+  /** By day, the seals that are right. */
+  const seals = new Map<string, Set<string>>();
+  let day = '';
+  let unlisted = 0;
+  let [hasHeads, hasKeyed] = [false, false];
+  const verifier = createVerifier({
+    key,
+    mayContinue: (chain) =>
+      runs.get(chain)?.cut === true && Object.keys(runs.get(chain)!.days).every((one) => one >= day),
+    batch({ chain, seal, prev, lines, isKeyed, line, isFirst }) {
+      getOrMake(seals, day, () => new Set()).add(seal);
+      hasHeads ||= isFirst && prev !== '';
+      hasKeyed ||= isKeyed;
+      if (heads === null || runs.has(chain)) return;
+      unlisted += lines;
+      if (key !== null && !isKeyed && day > heads.since)
+        problems.push({ file: `${day}.jsonl`, line, message: 'is of an unknown run, and sealed without the key' });
+    },
+  });
   const names = await dayFiles(folder);
   for (const name of names) {
+    day = DAY_FILE.exec(name)![1]!;
     const note = (found: readonly SealProblem[]) => problems.push(...found.map((one) => ({ file: name, ...one })));
     for await (const { text } of linesOf(join(folder, name), 0, false)) note(verifier.line(text));
     note(verifier.end());
   }
-  return { sound: verifier.sound, files: names.length, problems };
+  if (heads !== null) problems.push(...missingIn(heads, seals, names));
+  if (path !== undefined) problems.push(...headProblems(basename(path), heads, key, { hasHeads, hasKeyed }, problems));
+  const known = new Set([...seals.values()].flatMap((of) => [...of]));
+  for (const seal of against)
+    if (!known.has(seal))
+      problems.push({
+        file: '',
+        line: 0,
+        message: `the seal ${seal} is not there: what it stands for is missing or was replaced`,
+      });
+  return { sound: verifier.sound, files: names.length, unlisted, problems };
+}
+
+async function readHeads(path: string, problems: AuditProblem[]): Promise<Heads | null> {
+  try {
+    return await headsFile(path).read();
+  } catch {
+    problems.push({ file: basename(path), line: 1, message: 'cannot be read: it was changed' });
+    return null;
+  }
+}
+
+/** The ends that the heads know and the files do not have. */
+function missingIn(
+  { runs }: Heads,
+  seals: ReadonlyMap<string, ReadonlySet<string>>,
+  names: readonly string[],
+): AuditProblem[] {
+  const lost = new Map<string, number>();
+  for (const { days } of runs)
+    for (const [day, seal] of Object.entries(days))
+      if (seals.get(day)?.has(seal) !== true) lost.set(day, (lost.get(day) ?? 0) + 1);
+  return [...lost].sort().map(([day, count]) => {
+    const file = `${day}.jsonl`;
+    const whose = counted(count, 'run');
+    const message = names.includes(file)
+      ? `the last lines of ${whose} are missing or were replaced`
+      : `the file is missing; ${whose} wrote to it`;
+    return { file, line: 0, message };
+  });
+}
+
+function headProblems(
+  file: string,
+  heads: Heads | null,
+  key: string | null,
+  { hasHeads, hasKeyed }: { readonly hasHeads: boolean; readonly hasKeyed: boolean },
+  known: readonly AuditProblem[],
+): AuditProblem[] {
+  const about = (message: string) => [{ file, line: 1, message }];
+  if (heads === null) {
+    const isKnown = known.some((one) => one.file === file);
+    return hasHeads && !isKnown ? about('is missing, so nobody can tell whether the ends of the files are') : [];
+  }
+  if (key === null) return [];
+  if (heads.mac === undefined) return hasKeyed ? about('has no code of the key: it was replaced') : [];
+  return heads.mac === macOf(heads, key) ? [] : about('was changed, or written with another key');
 }

@@ -4,7 +4,7 @@ import { Client } from '@modelcontextprotocol/client';
 import { McpServer } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import * as z from 'zod';
-import { type Config, type Gateway, GatewayError, type McpServerHandle, type Middleware, type ToolSetCatalog, configFromValue, connectInMemory, counter, createGateway, createHttpDoor, createIdentity, createMcpServer, createPermissionBasedMcpServer, defineEndpoint, definePermissionAwareEndpoint, definePrompt, defineResource, defineTool, explainName, expressMiddleware, fastifyPlugin, fetchHandler, fromFolder, fromServer, honoMiddleware, loadConfig, logCalls, mountToolsets, openHttpDoor, openLocalDoor, openSecretStore, openStdioDoor, planTask, readAudit, taskFromValue } from '../../src/index.ts';
+import { type Config, type Gateway, GatewayError, type McpServerHandle, type Middleware, type ToolSetCatalog, configFromValue, connectInMemory, counter, createGateway, createHttpDoor, createIdentity, createMcpServer, createPermissionBasedMcpServer, defineEndpoint, definePermissionAwareEndpoint, definePrompt, defineResource, defineTool, explainName, expressMiddleware, fastifyPlugin, fetchHandler, fromFolder, fromServer, honoMiddleware, loadConfig, logCalls, mountToolsets, openHttpDoor, openLocalDoor, openSecretStore, openStdioDoor, planTask, readAudit, taskFromValue, verifyAudit } from '../../src/index.ts';
 
 export async function EventsExample1(gateway: Gateway): Promise<void> {
   const stop = gateway.events.on('source', ({ source, state }) => console.error(source, state));
@@ -284,4 +284,9 @@ export async function planTaskExample1(gateway: Gateway): Promise<void> {
 
 export async function readAuditExample1(config: Config): Promise<void> {
   for await (const record of readAudit(config.audit.dir, { filter: { agent: 'ci' } })) console.log(record.tool);
+}
+
+export async function verifyAuditExample1(config: Config): Promise<void> {
+  const { problems } = await verifyAudit(config.audit.dir, { heads: config.audit.heads });
+  void problems;
 }
