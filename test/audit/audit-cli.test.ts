@@ -79,7 +79,7 @@ describe('toolgate audit tail and query', () => {
   });
 
   it.each([
-    [['nonsense'], 'toolgate audit has no "nonsense". Choose from tail, query, usage, verify.'],
+    [['nonsense'], 'toolgate audit has no "nonsense". Choose from tail, query, usage, verify, seal.'],
     [
       ['query', '--since', 'yesterday'],
       '--since is like 30m, 24h, 7d, 2026-11-16 or 2026-11-16T08:00:00Z, not "yesterday".',
