@@ -5,6 +5,11 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+/** The text without its last full stop, to go on with. */
+export function withoutStop(text: string): string {
+  return text.replace(/\.$/, '');
+}
+
 /** `"a", "b" or "c"`. */
 export function quotedList(names: readonly string[], joint = 'or'): string {
   const quoted = names.map((name) => `"${name}"`);

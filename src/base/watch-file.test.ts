@@ -19,7 +19,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { rolldown } from 'rolldown';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { watchFile } from './watch-file.ts';
+import { watchFile, watchFilesIn } from './watch-file.ts';
 
 let folder: string;
 let file: string;
@@ -56,6 +56,15 @@ const poll = () => vi.advanceTimersByTime(2000);
 
 /** Long enough for a notification and the pause after it. */
 const settle = () => sleep(300);
+
+describe('a watched folder', () => {
+  it('reports a file that came and went, because somebody may have read it in between', async () => {
+    watcher = watchFilesIn(folder, () => changes++);
+    write(file, 'a');
+    unlink(file);
+    await nextChange();
+  });
+});
 
 describe('a watched file', () => {
   beforeEach(() => {

@@ -239,11 +239,14 @@ export function stampOf(path: string): string {
   }
 }
 
-/** The names and stamps of everything in a folder. */
+/**
+ * The stamps of a folder and of everything in it. The folder's own one differs after a file has come and gone: somebody
+ * may have read it in between.
+ */
 function stampInside(folder: string): string {
   try {
     const names = readdirSync(folder).sort();
-    return [stampOf(folder).split(' ')[1], ...names.map((name) => `${name} ${stampOf(join(folder, name))}`)].join('\n');
+    return [stampOf(folder), ...names.map((name) => `${name} ${stampOf(join(folder, name))}`)].join('\n');
   } catch {
     return MISSING;
   }

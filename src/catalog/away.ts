@@ -6,6 +6,7 @@ import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import { fitLines } from '../base/fit.ts';
 import { memo } from '../base/memo.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
+import { withoutStop } from '../base/text.ts';
 import type { Absence, AwaySource, Catalog } from './catalog.ts';
 import type { Entry } from './entry.ts';
 import type { Kind } from './item.ts';
@@ -85,7 +86,7 @@ function startingText(sources: readonly AwaySource[], now: number): string {
 
 function stateText({ key, state, reason }: AwaySource): string {
   const server = `server "${key}"`;
-  const why = oneLine(reason).replace(/\.$/, '');
+  const why = withoutStop(oneLine(reason));
   switch (state) {
     case 'down':
       return `${server} is down (${why}); it is started again by itself, try again in a moment`;

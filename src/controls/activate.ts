@@ -13,17 +13,16 @@ import {
 } from '../access/selection.ts';
 import { SHORT_TEXT } from '../access/text-room.ts';
 import type { Toolset } from '../access/toolset.ts';
-import { GatewayError } from '../base/errors.ts';
 import { toObject } from '../base/objects.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { counted, similarNames } from '../base/text.ts';
-import { awayError, awayText, awayWith } from '../catalog/away.ts';
-import { type AwaySource, type Catalog, nameIn } from '../catalog/catalog.ts';
+import { type Catalog, nameIn } from '../catalog/catalog.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import { textResult } from '../protocol/rpc.ts';
 import { describeActivation, toolsetsWithin } from './activate-text.ts';
 import { invalid } from './arguments.ts';
 import type { ControlOutcome } from './control.ts';
+import { createNameProblems, meantHint } from './name-problems.ts';
 import { readShow, showItems } from './show-items.ts';
 
 export const ACTIVATE = 'toolman_activate';
@@ -96,9 +95,7 @@ export function activate(
   const known = { tools: new Set(names.tools), resources: new Set(names.resources) };
   const isKnownAs = (kind: Switchable, name: string) =>
     known[kind].has(name) || (isPattern(name) && names[kind].some((one) => matchesPattern(name, one)));
-  const bad: string[] = [];
-  const missing: string[] = [];
-  const away = new Set<AwaySource>();
+  const problems = createNameProblems(catalog);
   const sets = {} as Record<ListName, Set<string>>;
   for (const list of LISTS) {
     const kind: Switchable = list.startsWith('tools') ? 'tools' : 'resources';
@@ -107,24 +104,14 @@ export function activate(
         ? withoutToolsets(lists[list], known.tools, catalog, toolsets)
         : lists[list].map((uri) => exposedUri(catalog, known.resources, uri));
     sets[list] = resolveNames(wanted, names[kind], known[kind], (name) => {
-      const servers = awayWith(catalog, kind === 'tools' ? ['tool'] : ['resource', 'template'], name);
-      for (const server of servers) away.add(server);
-      const candidates = bad.length < MAX_SUGGESTED ? names[kind] : [];
+      const candidates = problems.unknown < MAX_SUGGESTED ? names[kind] : [];
       const other: ListName = LISTS[(LISTS.indexOf(list) + 2) % LISTS.length]!;
-      if (servers.length > 0) missing.push(`${name} in ${list} (${awayText(servers)})`);
-      else if (isKnownAs(otherKind(kind), name)) bad.push(`${name} in ${list} (it belongs in ${other})`);
-      else bad.push(unknownName(name, list, candidates, catalog));
+      problems.add(kind === 'tools' ? ['tool'] : ['resource', 'template'], name, `${name} in ${list}`, () =>
+        isKnownAs(otherKind(kind), name) ? ` (it belongs in ${other})` : hintFor(name, candidates, catalog),
+      );
     });
   }
-  const problems = [
-    ...(bad.length > 0 ? [`Unknown names: ${bad.join('; ')}.`] : []),
-    ...(missing.length > 0 ? [`Not available now: ${missing.join('; ')}.`] : []),
-  ];
-  if (problems.length > 0) {
-    const text = ['Nothing was changed.', ...problems].join(' ');
-    if (away.size === 0) throw new GatewayError('item_unknown', text);
-    throw awayError([...away], text, bad.length > 0 ? 'item_unknown' : null);
-  }
+  problems.refuse('Nothing was changed.', 'names');
   refuseOverlap(sets.tools_on, sets.tools_off, 'tools');
   refuseOverlap(sets.resources_on, sets.resources_off, 'resources');
   const change: SelectionChange = {
@@ -207,11 +194,10 @@ function otherKind(kind: Switchable): Switchable {
   return kind === 'tools' ? 'resources' : 'tools';
 }
 
-function unknownName(name: string, list: ListName, names: readonly string[], catalog: Catalog): string {
+/** What may be meant by an unknown name. */
+function hintFor(name: string, names: readonly string[], catalog: Catalog): string {
   const pattern = patternOfServer(name, catalog);
-  const similar = pattern !== null ? [pattern] : similarNames(name, names);
-  const hint = similar.length > 0 ? ` (did you mean ${similar.join(', ')}?)` : '';
-  return `${name} in ${list}${hint}`;
+  return meantHint(pattern !== null ? [pattern] : similarNames(name, names));
 }
 
 function refuseOverlap(on: ReadonlySet<string>, off: ReadonlySet<string>, kind: Switchable): void {

@@ -5,6 +5,7 @@ import { basePatterns, equip, rebase, refitted, type Selection, startSelection }
 import { goneToolset, type Toolset, toolServers } from '../access/toolset.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
+import { withoutStop } from '../base/text.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvVars } from '../config/expand.ts';
@@ -43,8 +44,9 @@ export interface DefaultSelection {
   rebase(): void;
   /** Takes the equipped toolset as it is now. */
   refit(): void;
-  /** Reads the saved toolsets again. */
-  reread(): Promise<void>;
+  /** Reads the saved toolsets again. They count from `adoptToolsets` on, which returns whether any is different. */
+  loadToolsets(): Promise<void>;
+  adoptToolsets(): boolean;
   /** The folders of the saved toolsets. */
   readonly folders: readonly string[];
   /** Resolves when the equipped toolset is saved for the next start. */
@@ -128,7 +130,7 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
           return null;
         },
         (error: unknown) => {
-          const why = messageOf(error).replace(/\.$/, '');
+          const why = withoutStop(messageOf(error));
           const message = `Which toolset is equipped could not be saved for the next start: ${why}.`;
           events.emit('note', { source: 'toolgate', message });
           return message;
@@ -186,9 +188,8 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
     toolsetNow,
     refit,
     folders: store.folders,
-    async reread() {
-      await made.read();
-    },
+    loadToolsets: made.load,
+    adoptToolsets: made.adopt,
     async equip(name) {
       if (name !== null) requireEquip(config());
       const toolset = name === null ? null : await library.find(name);
@@ -205,8 +206,6 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
       ),
     rebase() {
       selection = rebase(selection, basePatterns(config()));
-      // Such a control may be on from now on, and its texts name the saved toolsets.
-      if (offersToolsets()) void made.read();
     },
     async close() {
       await saved;

@@ -1,8 +1,8 @@
 /**
  * Every change to a gateway goes through this file: an edited file, a signal, `POST /reload`, tool folders, secrets,
- * agents' tokens, the library. Changes run one at a time and in order, so the last edit wins. A change reads its
- * inputs, stops if nothing differs from what is in force, and otherwise applies everything synchronously. No call and
- * no list can therefore see half of a change.
+ * saved toolsets, agents' tokens, the library. Changes run one at a time and in order, so the last edit wins. A change
+ * reads its inputs, stops if nothing differs from what is in force, and otherwise applies everything synchronously. No
+ * call and no list can therefore see half of a change.
  */
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { isSameValue } from '../base/objects.ts';
@@ -18,7 +18,8 @@ import type { Root } from './root.ts';
 /** What to change. Omitted parts stay as they are. */
 export interface ChangeRequest {
   /**
-   * A new configuration, or `file` to read the configuration file again. Either way the tool folders are scanned too.
+   * A new configuration, or `file` to read the configuration file again. Either way the tool folders are scanned, and
+   * the saved toolsets are read.
    */
   readonly config?: Config | 'file';
   /** Whether the file is read because it was edited, not because somebody asked for it. */
@@ -27,6 +28,8 @@ export interface ChangeRequest {
   readonly folders?: boolean;
   /** Read the secret store again. */
   readonly secrets?: boolean;
+  /** Read the saved toolsets again. */
+  readonly toolsets?: boolean;
   /** Read the agents' tokens again. */
   readonly tokens?: boolean;
 }
@@ -112,12 +115,11 @@ const BEFORE_SERVERS: readonly ChangeStep[] = [
 const AFTER_SERVERS: readonly ChangeStep[] = [
   ['limits', ({ limiters, config }) => limiters.apply(config)],
   ['catalog', (root) => root.rebuildCatalog()],
-  ['toolsets', (root) => root.refitToolsets()],
 ];
 
 const AFTER_CATALOG: readonly ChangeStep[] = [
+  ['toolsets', (root) => root.refitToolsets()],
   ['views', ({ views }) => views.forget()],
-  ['source sets', ({ sets }) => sets?.renew()],
 ];
 
 /** Runs once everything else is in force: callers compare their lists and are notified of those that changed. */
@@ -160,7 +162,10 @@ export class ChangeQueue {
     this.#configSerial = ++this.#serial;
     const report = this.#commit({ ...NO_READINGS, config });
     const secrets = !isSameValue(config.vault, before.vault);
-    if (secrets || folders?.isScanned(config) === false) void this.change({ folders: true, secrets });
+    // A new control may name the saved toolsets.
+    const toolsets = !isSameValue(config.controls, before.controls);
+    if (secrets || toolsets || folders?.isScanned(config) === false)
+      void this.change({ folders: true, secrets, toolsets });
     return report;
   }
 
@@ -182,13 +187,18 @@ export class ChangeQueue {
     // A newer configuration may have been applied while this one was being read.
     const config = serial < this.#configSerial ? null : read;
     if (config !== null) this.#configSerial = serial;
-    const { vault, folders } = root;
+    const { vault, folders, defaults } = root;
     const next = config ?? root.config;
-    try {
-      if (request.config !== undefined || request.folders === true) await folders?.scan(next);
-    } catch (error) {
-      failures.push({ name: 'folders of tools', error });
-    }
+    const isNew = request.config !== undefined;
+    const attempt = async (name: string, read: () => Promise<void> | undefined) => {
+      try {
+        await read();
+      } catch (error) {
+        failures.push({ name, error });
+      }
+    };
+    if (isNew || request.folders === true) await attempt('folders of tools', () => folders?.scan(next));
+    if (isNew || request.toolsets === true) await attempt('saved toolsets', defaults.loadToolsets);
     const news = request.tokens === true ? await this.#readTokens(failures) : NO_READINGS.news;
     const hasSecrets = request.secrets === true || !isSameValue(next.vault, root.config.vault);
     if (hasSecrets) await vault.reload(next.vault);
@@ -236,6 +246,7 @@ export class ChangeQueue {
     if (isNewConfig) root.config = read;
     const servers = root.serversOf(root.config);
     const isNewServers = isNewConfig || !isSameValue(servers, root.servers);
+    const isNewToolsets = root.defaults.adoptToolsets();
     const pids = this.#pids();
     let fleet = unchanged(servers);
     const failures = [...readings.failures];
@@ -258,13 +269,14 @@ export class ChangeQueue {
       if (read !== null) root.fleet.revive();
     });
     if (isNewServers) attemptAll(AFTER_SERVERS);
-    if (isNewConfig) attemptAll(AFTER_CATALOG);
+    if (isNewServers || isNewToolsets) attemptAll(AFTER_CATALOG);
+    if (isNewConfig) attempt('source sets', ({ sets }) => sets?.renew());
     for (const applier of this.#appliers)
       if (isNewConfig || news.has(applier)) attempt(applier.name, ({ config }) => applier.apply?.(config));
-    if (isNewServers) attemptAll(LAST);
+    if (isNewServers || isNewToolsets) attemptAll(LAST);
 
     if (isNewConfig || failures.length > 0) this.#hasFailed = failures.length > 0;
-    const isChanged = isNewServers || news.size > 0 || fleet.refilled.length > 0;
+    const isChanged = isNewServers || isNewToolsets || news.size > 0 || fleet.refilled.length > 0;
     const report: ChangeReport = {
       ...fleet,
       isChanged,

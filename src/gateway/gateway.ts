@@ -91,11 +91,6 @@ export interface Gateway extends ProgramCalls {
    * @internal
    */
   readonly toolsetFolders: readonly string[];
-  /**
-   * Reads the saved toolsets again. Callers that have one that changed are notified. Never rejects.
-   * @internal
-   */
-  rereadToolsets(): Promise<void>;
   /** @deprecated Use `toolsets`. */
   readonly shelf: ToolsetLibrary;
   /** Puts a new configuration into force. Servers whose configuration did not change are not restarted. */
@@ -217,7 +212,6 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
     toolsets,
     shelf: toolsets,
     toolsetFolders: defaults.folders,
-    rereadToolsets: defaults.reread,
     redact,
     identity: root.host?.identity ?? IDENTITY,
     parked: root.parked,

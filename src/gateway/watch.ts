@@ -106,7 +106,7 @@ export interface FollowingToolsets {
 
 /** Applies every edit of a saved toolset, by hand or by another Toolgate, to the callers that have it. */
 export function followToolsets(gateway: Gateway): FollowingToolsets {
-  const reread = () => void gateway.rereadToolsets();
+  const reread = () => void gateway.change({ toolsets: true });
   const watchers = gateway.toolsetFolders.map((folder) => watchFilesIn(folder, reread));
   // The files may have changed before they were watched.
   reread();

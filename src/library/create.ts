@@ -1,6 +1,6 @@
 /** Creates servers with toolsets. Clients switch them, or all have the same, or each gets those it is permitted. */
 import { checkEndpoints } from './endpoints.ts';
-import { wrongOptions } from './errors.ts';
+import { warn, wrongOptions } from './errors.ts';
 import { checkPolicy } from './exposure.ts';
 import { createHandle, type McpServerHandle } from './handle.ts';
 import { checkMountedOptions, checkPermittedOptions, checkServerOptions } from './known-options.ts';
@@ -16,7 +16,6 @@ import { checkPermissions } from './permissions.ts';
 import type { ServeOptions } from './serve.ts';
 import { checkSessionContext } from './session-context.ts';
 import { openToolsetGateway, type ToolsetGatewayOptions } from './toolset-gateway.ts';
-import { warn } from './warn.ts';
 
 /**
  * Creates an MCP server for a catalog of toolsets. Each client switches toolsets on and off with meta-tools

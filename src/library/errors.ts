@@ -1,4 +1,4 @@
-/** Errors about toolsets, with codes for programs. */
+/** Errors about toolsets, with codes for programs, and warnings for their authors. */
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 
 /**
@@ -34,4 +34,9 @@ export class ToolingError extends GatewayError {
 /** The options are wrong, so no server was created. */
 export function wrongOptions(message: string): ToolingError {
   return new ToolingError('E_VALIDATION', message);
+}
+
+/** Warns the author of the program. Programs can listen to warnings, and Node prints them. */
+export function warn(message: string): void {
+  process.emitWarning(message, { type: 'ToolgateWarning' });
 }

@@ -2,9 +2,8 @@
 import { didYouMean } from '../base/text.ts';
 import type { Contribution } from '../catalog/catalog.ts';
 import { exposedName, type Naming } from '../catalog/names.ts';
-import { ToolingError, wrongOptions } from './errors.ts';
+import { ToolingError, warn, wrongOptions } from './errors.ts';
 import type { ExposurePolicy } from './types.ts';
-import { warn } from './warn.ts';
 
 /** The names of tools begin with the key of their toolset: `set.tool`. */
 export const NAMING: Naming = { names: 'join', nameLimit: null, separator: '.' };

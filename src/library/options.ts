@@ -3,7 +3,7 @@ import { isObject, toObject } from '../base/objects.ts';
 import { IDENTITY } from '../base/version.ts';
 import type { ServerIdentity } from '../gateway/root.ts';
 import type { CustomEndpointDefinition } from './endpoints.ts';
-import { wrongOptions } from './errors.ts';
+import { warn, wrongOptions } from './errors.ts';
 import { unknownNames } from './exposure.ts';
 import type { Logger } from './logger.ts';
 import type { FastifyLike } from './serve.ts';
@@ -17,7 +17,6 @@ import type {
   SessionContextConfig,
   ToolSetCatalog,
 } from './types.ts';
-import { warn } from './warn.ts';
 
 /** How a server is reached over HTTP. */
 export interface HttpOptions {

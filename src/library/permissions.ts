@@ -1,9 +1,8 @@
 /** Decides which toolsets a client gets. A header of its requests names them, or the program decides. */
 import type { EventSink } from '../base/events.ts';
-import { wrongOptions } from './errors.ts';
+import { warn, wrongOptions } from './errors.ts';
 import { unknownNames } from './exposure.ts';
 import type { ClientRequest, PermissionConfig } from './types.ts';
-import { warn } from './warn.ts';
 
 const HEADER = 'mcp-toolset-permissions';
 const REFRESH = 60_000;

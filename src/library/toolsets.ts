@@ -4,7 +4,7 @@ import { messageOf } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import { memo } from '../base/memo.ts';
 import { isObject } from '../base/objects.ts';
-import { didYouMean } from '../base/text.ts';
+import { didYouMean, withoutStop } from '../base/text.ts';
 import type { Contribution } from '../catalog/catalog.ts';
 import type { Offer } from '../catalog/item.ts';
 import type { Config } from '../config/config.ts';
@@ -210,7 +210,7 @@ export function createToolsets(options: ToolsetsOptions): Toolsets {
   }
 
   function failure(key: string, why: string, cause?: unknown): ToolingError {
-    const text = redact(`The toolset "${key}" could not be loaded: ${why}. Try again later.`);
+    const text = redact(`The toolset "${key}" could not be loaded: ${withoutStop(why)}. Try again later.`);
     return new ToolingError('E_INTERNAL', text, { cause });
   }
 
@@ -265,7 +265,7 @@ async function readItems(given: readonly unknown[]): Promise<RunnableItem[]> {
     try {
       items.push(await (isItemLike(one) ? readItem(one, name, '') : readTool(one, name, '')));
     } catch (error) {
-      throw new Error(`its ${word} "${name}": ${textOf(error).replace(/\.$/, '')}`);
+      throw new Error(`its ${word} "${name}": ${withoutStop(textOf(error))}`);
     }
   }
   return items;

@@ -31,6 +31,8 @@ export interface Connection {
   readonly atWork: number;
   /** Whether a user may still be busy at a URL that the server sent them to. */
   readonly awaited: boolean;
+  /** Whether it uses HTTP+SSE, the older of the two HTTP transports. */
+  readonly isSse?: boolean;
   readonly pid: number | null;
   /** The files of a tool folder that could not be loaded; absent for other servers. */
   readonly problems?: readonly FileProblem[];

@@ -43,7 +43,8 @@ export function reportText({ started, replaced, stopped }: FleetReport, notices:
 export interface ServerStatus extends SourceStatus {
   readonly key: string;
   readonly namespace: string;
-  readonly kind: Launch['kind'];
+  /** `sse`: a server over HTTP that is configured, or was found, to use the older HTTP+SSE transport. */
+  readonly kind: Launch['kind'] | 'sse';
   readonly description: string;
   /** Version and author of a folder of tools, as its `tooldock.yaml` says. */
   readonly version?: string;
@@ -57,16 +58,17 @@ export interface ServerStatus extends SourceStatus {
 }
 
 export function serverStatus(config: ServerConfig, source: Source): ServerStatus {
+  const { launch } = config;
   return {
     key: config.key,
     namespace: config.namespace,
-    kind: config.launch.kind,
+    kind: source.isSse === true || (launch.kind === 'http' && launch.transport === 'sse') ? 'sse' : launch.kind,
     description: config.description,
     ...(config.version !== undefined && { version: config.version }),
     ...(config.author !== undefined && { author: config.author }),
     required: config.required,
     present: source.present,
-    ...(config.launch.kind === 'folder' && { isolation: levelOf(config.launch.isolation) }),
+    ...(launch.kind === 'folder' && { isolation: levelOf(launch.isolation) }),
     ...source.status(),
   };
 }

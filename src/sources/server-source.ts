@@ -4,6 +4,7 @@
  * its callers need.
  */
 import { GatewayError, messageOf } from '../base/errors.ts';
+import { withoutStop } from '../base/text.ts';
 import { retryAfterOf } from '../catalog/away.ts';
 import type { Absence } from '../catalog/catalog.ts';
 import { EMPTY_OFFER, type Kind, type Offer } from '../catalog/item.ts';
@@ -69,6 +70,7 @@ class KeptServerSource implements ServerSource, KeptServer {
   #lacksDependencies = false;
   /** The files that its worker could not load when it last started. */
   #problems: readonly FileProblem[] = [];
+  isSse = false;
   /** Whether it has ever asked its client something. */
   #asks = false;
   #mayProbe = true;
@@ -320,7 +322,7 @@ class KeptServerSource implements ServerSource, KeptServer {
 
   unavailable(reason: unknown): GatewayError {
     const why = typeof reason === 'string' ? reason : messageOf(reason);
-    const text = this.#context.redact(`Server "${this.config.key}" is not available: ${why}.`);
+    const text = this.#context.redact(`Server "${this.config.key}" is not available: ${withoutStop(why)}.`);
     const { key: server } = this.config;
     const state = this.absence?.state ?? 'down';
     const details = {
@@ -333,6 +335,7 @@ class KeptServerSource implements ServerSource, KeptServer {
   #opened({ connection, handshake, listed }: OpenedConnection): void {
     this.#handshake = handshake;
     this.#lacksDependencies = false;
+    this.isSse = connection.isSse === true;
     const { redact } = this.#context;
     this.#problems = (connection.problems ?? []).map((one) => ({ ...one, message: redact(one.message) }));
     const { completes, subscribes, tasks } = handshake;
@@ -360,7 +363,7 @@ class KeptServerSource implements ServerSource, KeptServer {
     // A few servers exit at a request that they do not know, so `server/discover` is not sent the next time.
     if (hasEndedEarly(error) && this.config.launch.kind === 'stdio') this.#mayProbe = !this.#mayProbe;
     this.#lacksDependencies = lacksDependencies(error);
-    const reason = messageOf(error);
+    const reason = withoutStop(messageOf(error));
     if (error instanceof SecretMissing) this.#states.enter('locked', reason);
     else this.#states.enter(...this.#shared.restart.schedule(reason), this.#lacksDependencies);
     this.#isReturning = false;

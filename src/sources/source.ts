@@ -37,6 +37,8 @@ export interface Source {
   readonly present: boolean;
   /** Why it is not up; null or absent if it is. A sleeping source counts as up. */
   readonly absence?: Absence | null;
+  /** Whether its last connection used HTTP+SSE, the older of the two HTTP transports. */
+  readonly isSse?: boolean;
   readonly inFlight: number;
   /** Resolves when the first attempt to start is over, successful or not. Never rejects. */
   readonly tried: Promise<void>;

@@ -25,6 +25,7 @@ export async function openSse(
 }
 
 class SseConnection extends RpcConnection {
+  readonly isSse = true;
   readonly #url: URL;
   readonly #pool: Pool;
   readonly #headers: string[];

@@ -4,6 +4,7 @@
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { GatewayError, messageOf } from '../base/errors.ts';
+import { withoutStop } from '../base/text.ts';
 import type { Launch } from '../config/launch.ts';
 import { fillLaunch, secretsIn } from '../config/launch-secrets.ts';
 import type { VaultConfig } from '../config/secrets-key.ts';
@@ -17,7 +18,8 @@ import { openSecretStore } from '../store/secrets.ts';
 export class SecretMissing extends GatewayError {
   constructor(names: readonly string[], problem: string | null) {
     const waits = names.length === 1 ? 'waits for the secret' : 'waits for the secrets';
-    const help = problem?.replace(/\.$/, '') ?? names.map((name) => `toolgate secrets set ${name}`).join('; ');
+    const help =
+      problem === null ? names.map((name) => `toolgate secrets set ${name}`).join('; ') : withoutStop(problem);
     super('source_unavailable', `${waits} ${names.join(', ')}: ${help}`);
   }
 }

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { replaceFile } from '../base/files.ts';
 import { isObject } from '../base/objects.ts';
+import { withoutStop } from '../base/text.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { SecretScope, SecretStatus, Secrets } from '../secrets/payload.ts';
 import { isNamespace, nameProblem } from '../secrets/secret-names.ts';
@@ -51,7 +52,7 @@ function toMap(value: unknown): Record<string, unknown> {
 function damaged(file: string, why: string): GatewayError {
   return new GatewayError(
     'config_invalid',
-    `${file} cannot be understood (${why.replace(/\.$/, '')}). Correct or remove it: the entries of secrets that are set will be written again from secrets.enc.`,
+    `${file} cannot be understood (${withoutStop(why)}). Correct or remove it: the entries of secrets that are set will be written again from secrets.enc.`,
   );
 }
 

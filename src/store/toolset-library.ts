@@ -7,7 +7,7 @@ import type { Toolset } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import { isSameValue } from '../base/objects.ts';
-import type { SavedToolset, ToolsetPlace, ToolsetStore } from './toolsets.ts';
+import type { SavedToolset, SavedToolsets, ToolsetPlace, ToolsetStore } from './toolsets.ts';
 
 /** A toolset, and where it is kept. Implicit ones are kept nowhere: each server is one, and `all` has every tool. */
 export interface LibraryToolset extends Toolset {
@@ -33,17 +33,26 @@ export interface UserToolsets {
   readonly known: readonly LibraryToolset[];
   /** What the toolset that had this name is called now, or null if there is none in `known`. */
   nameNow(name: string): string | null;
-  /** Reads the saved ones. Those that the configuration replaces are left out. */
+  /** Reads the saved ones. They count from `adopt` on. */
+  load(): Promise<void>;
+  /** From now on the saved ones count as they were last read. Returns whether they are others than before. */
+  adopt(): boolean;
+  /** Reads the saved ones and adopts them. Those that the configuration replaces are left out. */
   read(): ReturnType<ToolsetLibrary['list']>;
   /** The one of this name as it is now; null if there is none. Rejects if its file cannot be understood. */
   find(name: string): Promise<LibraryToolset | null>;
+  /**
+   * Writes to the store, then reads and adopts. Nobody reads in between: a toolset that is half renamed, or is equipped
+   * together with being saved, would be two changes for clients.
+   */
+  write<T>(work: () => Promise<T>): Promise<T>;
   change(name: string, make: (toolset: Toolset) => Toolset): Promise<LibraryToolset | null>;
 }
 
 export interface UserToolsetsOptions {
   configured(): readonly Toolset[];
   readonly store: ToolsetStore;
-  /** `known` is different from before. */
+  /** `read` or `write` has adopted others than before. */
   changed(): void;
   /** A file has a problem that the last reading did not find. */
   noticed(problem: string): void;
@@ -52,9 +61,10 @@ export interface UserToolsetsOptions {
 /** A file that cannot be understood any more counts with what it held before, like a configuration file. */
 export function openUserToolsets({ configured, store, changed, noticed }: UserToolsetsOptions): UserToolsets {
   let saved: readonly SavedToolset[] = [];
+  let loaded: SavedToolsets = { toolsets: saved, problems: [], isDamaged: () => false };
   let problems: readonly string[] = [];
-  /** One after the other, so that an older reading cannot replace a newer one. */
-  let reading: Promise<unknown> = Promise.resolve();
+  /** The last one that reads or writes. One after the other, so that an older reading cannot replace a newer one. */
+  let last: Promise<unknown> = Promise.resolve();
   /** The names before and after, while a toolset is being renamed. */
   const renaming = new Map<string, string>();
   let known: { readonly from: readonly [unknown, unknown]; readonly all: readonly LibraryToolset[] } | null = null;
@@ -72,26 +82,44 @@ export function openUserToolsets({ configured, store, changed, noticed }: UserTo
   const named = (name: string) => all().find((toolset) => toolset.name === name) ?? null;
   const savedAs = (name: string) => saved.find((toolset) => toolset.name === name) ?? null;
 
-  async function readNow(): ReturnType<ToolsetLibrary['list']> {
-    const found = await store.list();
-    const names = new Set(found.toolsets.map(({ name }) => name));
-    const kept = saved.filter((toolset) => !names.has(toolset.name) && found.isDamaged(toolset));
-    const now = [...found.toolsets, ...kept];
-    const fresh = found.problems.filter((problem) => !problems.includes(problem));
-    problems = found.problems;
-    if (!isSameValue(now, saved)) {
-      saved = now;
-      changed();
-    }
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = last.then(work, work);
+    last = done;
+    return done;
+  }
+
+  async function loadNow(): Promise<void> {
+    loaded = await store.list();
+  }
+
+  function adopt(): boolean {
+    const { toolsets, isDamaged } = loaded;
+    const names = new Set(toolsets.map(({ name }) => name));
+    const kept = saved.filter((toolset) => !names.has(toolset.name) && isDamaged(toolset));
+    // A damaged file keeps its place: clients see the order.
+    const now = [...toolsets, ...kept].sort((a, b) => (a.name < b.name ? -1 : 1));
+    const fresh = loaded.problems.filter((problem) => !problems.includes(problem));
+    problems = loaded.problems;
+    const isChanged = !isSameValue(now, saved);
+    if (isChanged) saved = now;
     for (const problem of fresh) noticed(problem);
+    return isChanged;
+  }
+
+  async function readNow(): ReturnType<ToolsetLibrary['list']> {
+    await loadNow();
+    if (adopt()) changed();
     return { toolsets: all(), problems };
   }
 
-  function read(): ReturnType<ToolsetLibrary['list']> {
-    const next = reading.then(readNow, readNow);
-    reading = next;
-    return next;
-  }
+  const read = () => inTurn(readNow);
+
+  const write: UserToolsets['write'] = (work) =>
+    inTurn(async () => {
+      const done = await work();
+      await readNow();
+      return done;
+    });
 
   return {
     store,
@@ -104,7 +132,10 @@ export function openUserToolsets({ configured, store, changed, noticed }: UserTo
       const renamed = renaming.get(name);
       return renamed !== undefined && named(renamed) !== null ? renamed : null;
     },
+    load: () => inTurn(loadNow),
+    adopt,
     read,
+    write,
     async find(name) {
       if (configured().some((toolset) => toolset.name === name)) return named(name);
       if (!isSameValue(await store.read(name), savedAs(name))) await read();
@@ -117,9 +148,7 @@ export function openUserToolsets({ configured, store, changed, noticed }: UserTo
         return changed;
       };
       try {
-        const changed = await store.change(name, follow);
-        await read();
-        return changed;
+        return await write(() => store.change(name, follow));
       } finally {
         renaming.delete(name);
       }
@@ -137,7 +166,7 @@ export interface ToolsetServers {
 
 /** `servers` returns null if there are no implicit toolsets. */
 export function openToolsetLibrary(made: UserToolsets, servers: () => ToolsetServers | null): ToolsetLibrary {
-  const { store, configured, read } = made;
+  const { store, configured, read, write } = made;
   const inConfiguration = (name: string) => configured().find((toolset) => toolset.name === name);
 
   /** The implicit toolset of this name, which is not the name of a user's toolset. */
@@ -166,12 +195,6 @@ export function openToolsetLibrary(made: UserToolsets, servers: () => ToolsetSer
     throw new GatewayError('item_unknown', `There is no toolset "${name}". List the toolsets to see their names.`);
   }
 
-  async function reread<T>(done: Promise<T>): Promise<T> {
-    const result = await done;
-    await read();
-    return result;
-  }
-
   return {
     async list() {
       const { toolsets, problems } = await read();
@@ -190,7 +213,7 @@ export function openToolsetLibrary(made: UserToolsets, servers: () => ToolsetSer
     },
     async create(toolset, place) {
       requireSaveable(toolset.name);
-      return reread(store.create(toolset, place));
+      return write(() => store.create(toolset, place));
     },
     async change(name, change) {
       requireSaveable(name);
@@ -203,7 +226,8 @@ export function openToolsetLibrary(made: UserToolsets, servers: () => ToolsetSer
     },
     async remove(name) {
       requireSaveable(name);
-      await reread(store.remove(await required(name, await store.read(name))));
+      const toolset = await required(name, await store.read(name));
+      await write(() => store.remove(toolset));
     },
   };
 }

@@ -74,6 +74,8 @@ describe.skipIf(isMissing('chromium'))('the page in Chromium', () => {
     expect(await page.title()).toBe('Toolgate: ts');
     expect(await page.textContent('#state')).toBe('5 tools');
 
+    // Its title is made from its name. What it does says more.
+    expect(await page.locator('#tools summary').first().textContent()).toBe('add Adds two numbers.');
     const add = page.locator('details', { has: page.locator('summary code', { hasText: /^add$/ }) }).first();
     await add.locator('summary').first().click();
     await add.locator('[name=a]').fill('40');

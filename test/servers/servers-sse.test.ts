@@ -1,26 +1,30 @@
 /** Servers over HTTP+SSE behind the gateway. */
 import type { ServerResponse } from 'node:http';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { runCli } from '../support/cli.ts';
 import type { HttpConnection } from '../support/connection.ts';
 import { runDoctor } from '../support/doctor.ts';
-import { startHttp, startStdio } from '../support/gateway.ts';
+import { type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
 import type { ModernConnection } from '../support/modern.ts';
 import { textOf } from '../support/modern-servers.ts';
 import { waitFor } from '../support/processes.ts';
 import { call, callError, callText, logged, timed, toml, toolNames, toolsToBe } from '../support/running-gateway.ts';
 import { startRaw, startSdk, startWeb } from '../support/sse-server.ts';
+import { tempFolder } from '../support/temp.ts';
 
+const HOME = tempFolder();
 const TOOLS = ['up_echo', 'up_steps', 'up_wait', 'up_toggle'];
 
 describe('the HTTP+SSE server of the SDK', () => {
   let upstream: Awaited<ReturnType<typeof startSdk>>;
+  let gateway: HttpGateway;
   let legacy: HttpConnection;
   let modern: ModernConnection;
   beforeAll(async () => {
     upstream = await startSdk();
     const headers = { Authorization: 'Bearer its-own', 'X-Tenant': 'blue' };
     const config = toml([{ namespace: 'up', url: upstream.url, headers, timeout: '1s' }], { controls: [] });
-    const gateway = await startHttp({ config });
+    gateway = await startHttp({ config, env: { HOME } });
     [legacy, modern] = [await gateway.connect(), await gateway.connectModern()];
   });
 
@@ -33,6 +37,13 @@ describe('the HTTP+SSE server of the SDK', () => {
       const { messages } = await client.getPrompt({ name: 'up_first' });
       expect(messages).toMatchObject([{ content: { text: 'a prompt' } }]);
     }
+  });
+
+  it('is listed as an SSE server, although nobody declared that', async () => {
+    const { stdout } = await runCli(['list', 'servers'], { cwd: gateway.cwd, env: { HOME } });
+    expect(stdout).toMatch(/^up +sse +up /);
+    const status = await runCli(['status', '--json'], { cwd: gateway.cwd, env: { HOME } });
+    expect(JSON.parse(status.stdout).servers).toMatchObject([{ key: 'up', kind: 'sse' }]);
   });
 
   it('receives the configured headers with the stream and with every message', () => {

@@ -98,11 +98,20 @@ function show({ info, paths }: ApiDocument): void {
 function toolBox(path: string, operation: ToolOperation): HTMLElement {
   const { operationId, summary, description = '' } = operation;
   const name = decodeURIComponent(path.slice(path.lastIndexOf('/') + 1));
-  const box = make('details', {}, make('summary', {}, make('code', { textContent: name }), ` ${summary}`));
+  // A title that only repeats the name says nothing.
+  const about = wordsOf(summary) === wordsOf(name) ? description.split('\n', 1)[0]! : summary;
+  const box = make('details', {}, make('summary', {}, make('code', { textContent: name }), ` ${about}`));
   box.dataset.words = [name, operationId, summary, description].join(' ').toLowerCase();
   // A form is built when its tool is opened, because there may be a thousand tools.
   box.addEventListener('toggle', () => box.append(...toolBody(path, operation)), { once: true });
   return box;
+}
+
+function wordsOf(text: string): string {
+  return text
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, ' ')
+    .trim();
 }
 
 function toolBody(path: string, { description = '', requestBody, responses }: ToolOperation): HTMLElement[] {
