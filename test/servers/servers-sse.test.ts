@@ -43,7 +43,7 @@ describe('the HTTP+SSE server of the SDK', () => {
     const { stdout } = await runCli(['list', 'servers'], { cwd: gateway.cwd, env: { HOME } });
     expect(stdout).toMatch(/^up +sse +up /);
     const status = await runCli(['status', '--json'], { cwd: gateway.cwd, env: { HOME } });
-    expect(JSON.parse(status.stdout).servers).toMatchObject([{ key: 'up', kind: 'sse' }]);
+    expect(JSON.parse(status.stdout).gateways[0].servers).toMatchObject([{ key: 'up', kind: 'sse' }]);
   });
 
   it('receives the configured headers with the stream and with every message', () => {
