@@ -11,6 +11,17 @@ export interface EventMap {
   source: { readonly source: string; readonly state: string; readonly detail: string };
   /** A server wrote to its standard error, or something notable happened to it. */
   note: { readonly source: string; readonly message: string };
+  /** A server changed the definition of an item, or its instructions (then `name` is empty). */
+  definition: {
+    readonly source: string;
+    readonly kind: string;
+    readonly name: string;
+    /** The fields that differ. */
+    readonly fields: readonly string[];
+    /** SHA-256 of the definition, its keys sorted. */
+    readonly before: string;
+    readonly after: string;
+  };
   /** A new catalog is in force. */
   catalog: { readonly version: number; readonly problems: readonly { source: string; message: string }[] };
   /** A configuration was applied or refused. */

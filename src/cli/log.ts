@@ -91,6 +91,16 @@ const LINES: { readonly [K in EventName]: (event: EventMap[K]) => LogLine[] } = 
     return [{ level, source, message: detail === '' ? state : `${state}: ${detail}` }];
   },
   note: ({ source, message }) => [{ level: 'warn', source, message }],
+  definition: ({ source, kind, name, fields }) => [
+    {
+      level: 'warn',
+      source,
+      message:
+        name === ''
+          ? 'its instructions changed'
+          : `the definition of the ${kind} ${JSON.stringify(name)} changed: ${fields.join(', ')}`,
+    },
+  ],
   catalog: ({ problems }) => problems.map(({ source, message }) => ({ level: 'warn', source, message })),
   // Somebody who edits a file wants to see that it was taken.
   config: ({ ok, message }) => [

@@ -48,6 +48,7 @@ const RECORDS: { readonly [K in EventName]?: (event: EventMap[K], redact: Gatewa
     { where, stack: redact(stackOf(error)) },
   ],
   note: ({ source, message }) => ['warn', `${source}: ${message}`, { source }],
+  definition: (event) => ['warn', `${event.source}: a definition changed`, event],
   unauthorized: (event) => ['warn', 'unauthorized', event],
   forbidden: (event) => ['warn', 'forbidden', event],
   denied: (event) => ['warn', 'denied', event],

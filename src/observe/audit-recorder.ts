@@ -93,6 +93,14 @@ export class AuditRecorder implements Recorder {
     this.log.write(this.#actLine(act, agent, detail));
   }
 
+  /** Records that a server changed a definition. */
+  definition({ source, kind, name, fields, before, after }: EventMap['definition']): void {
+    const tool = name === '' ? '' : `,"tool":${printText(name, this.#redact)}`;
+    const about = `,"server":${printText(source, this.#redact)}${tool}`;
+    const detail = `${kind}: ${fields.join(', ')}; sha256 ${before} -> ${after}`;
+    this.log.write(this.#actLine('definition_changed', '', detail, about));
+  }
+
   /** Records a request that had no valid credential. */
   unauthorized(reason: string, remote: string): void {
     const about = `"remote":${printText(remote, this.#redact)},"detail":${printText(reason, this.#redact)}`;
@@ -188,10 +196,11 @@ export class AuditRecorder implements Recorder {
     return { server: found.server, rule: code === 'item_inactive' ? null : narrowedBy };
   }
 
-  #actLine(act: string, agent: string, detail: string): string {
+  /** `about` is a printed part of the line. */
+  #actLine(act: string, agent: string, detail: string, about = ''): string {
     const who = agent === '' ? '' : `,"agent":${printText(agent, this.#redact)}`;
     const what = detail === '' ? '' : `,"detail":${printText(detail, this.#redact, 1_024)}`;
-    return `${this.#head()},"kind":"admin"${who},"act":${printText(act, this.#redact)},"status":"ok"${what}}`;
+    return `${this.#head()},"kind":"admin"${who}${about},"act":${printText(act, this.#redact)},"status":"ok"${what}}`;
   }
 
   #item(call: RecordedCall): string {

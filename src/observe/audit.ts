@@ -49,6 +49,7 @@ export class Audit implements CallAudit {
       events.on('approval', ({ id, state, agent, tool, by, reason }) =>
         this.recorder?.act(`approval_${state}`, agent, `${tool} (${id}), by ${by}${reason && `: ${reason}`}`),
       ),
+      events.on('definition', (changed) => this.recorder?.definition(changed)),
       events.on('unauthorized', ({ reason, remote }) => this.recorder?.unauthorized(reason, remote)),
       events.on('forbidden', ({ rule, remote }) => this.recorder?.forbidden(rule, remote)),
       events.on('denied', (denied) => this.recorder?.denied(denied)),

@@ -16,6 +16,7 @@ import type { Message } from '../protocol/message.ts';
 import type { ServerAbilities } from '../store/offers.ts';
 import { FORGOTTEN, hasEndedEarly, lacksDependencies, type OpenedConnection, openServer } from './connect.ts';
 import type { Connection } from './connection.ts';
+import { KnownDefinitions } from './definitions.ts';
 import { Draining } from './draining.ts';
 import { type Handshake, NO_TASKS, type TaskAbilities } from './handshake.ts';
 import { ConnectionKeeper, type KeptServer } from './keeper.ts';
@@ -76,6 +77,7 @@ class KeptServerSource implements ServerSource, KeptServer {
   #mayProbe = true;
   /** Whether it has ended and is started again soon. Calls wait for that. */
   #isReturning = false;
+  readonly #definitions = new KnownDefinitions();
   /** Its place among the servers that are starting; null before and after. */
   #turn: StartTurn | null = null;
 
@@ -138,6 +140,7 @@ class KeptServerSource implements ServerSource, KeptServer {
     const known = offers.read(launchHash);
     if (known !== null) {
       this.#lists.offer = known.offer;
+      this.#definitions.recall(known.offer);
       this.#abilities = known.abilities;
       this.#asks = known.abilities?.asks === true;
       this.#startTime = known.startTime;
@@ -351,6 +354,8 @@ class KeptServerSource implements ServerSource, KeptServer {
 
   #remember(): void {
     const { offer } = this;
+    for (const changed of this.#definitions.compare(offer))
+      this.#context.events.emit('definition', { source: this.config.key, ...changed });
     void this.#context.offers.write(this.config.launchHash, {
       offer,
       abilities: this.#abilities,
