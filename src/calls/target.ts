@@ -2,6 +2,7 @@
 import { findPrompt, findResource, findTemplate, findThrough, findTool } from '../access/find.ts';
 import { GatewayError } from '../base/errors.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
+import { foldKey } from '../protocol/read.ts';
 import type { Call } from './call.ts';
 import { CALL_ENTRY, unwrap } from './through.ts';
 
@@ -50,8 +51,9 @@ function findCompletion(call: Call): void {
   const ref = paramsStart < 0 ? null : findMember(bytes, 'ref', paramsStart, paramsEnd);
   const members = ref === null ? null : readMembers(bytes, ref.start, ref.end);
   const read = (key: string) => {
-    const [member, ...more] = members?.filter((one) => one.key === key) ?? [];
-    const isText = member !== undefined && more.length === 0 && bytes[member.start] === 0x22;
+    // A lax server could take "Name" for "name".
+    const [member, ...more] = members?.filter((one) => foldKey(one.key) === foldKey(key)) ?? [];
+    const isText = member?.key === key && more.length === 0 && bytes[member.start] === 0x22;
     return isText ? { ...member, text: decodeString(bytes, member.start, member.end) } : null;
   };
   const type = read('type')?.text;

@@ -8,7 +8,7 @@ import { modernErrorObject } from '../protocol/bridge.ts';
 import { claimedRevision, readAbilities, requireModern, traitsIn } from '../protocol/envelope.ts';
 import { type ClientTraits, UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
 import { claimsRevision, idText, isRequest, type Message } from '../protocol/message.ts';
-import { readBatch, readMessage } from '../protocol/read.ts';
+import { readBatch, readMessage, requireUniqueKeys } from '../protocol/read.ts';
 import { allowsBatch } from '../protocol/revisions.ts';
 import { errorObject, errorReply } from '../protocol/rpc.ts';
 import type { Exchange } from './answer.ts';
@@ -57,6 +57,7 @@ export function openChannel(gateway: Gateway, client: ClientOptions, outlet: Out
     let message: Message | null = null;
     try {
       message = readMessage(bytes, gateway.config.limits.depth);
+      requireUniqueKeys(message);
       // The client's first message decides the era. A client that has opened a session keeps it.
       if (peer.revision === null && (modern !== null || claimsRevision(message))) receiveModern(message);
       else deliver(peer, message, exchangeFor);

@@ -245,6 +245,45 @@ export function findMember(bytes: Buffer, key: string, at = 0, end = bytes.lengt
   return readMembers(bytes, at, end)?.find((member) => member.key === key) ?? null;
 }
 
+/** More keys than anything but arguments has. Comparing many more would hold up the other callers. */
+const MOST_KEYS = 20_000;
+
+/**
+ * A key that is twice in one object, at any level of the valid value from `at` to `end`; null if there is none. The value
+ * that starts at `except` is not looked at.
+ */
+export function repeatedKey(bytes: Buffer, at: number, end: number, except = -1): string | null {
+  /** The keys of each open object; null for an array. */
+  const open: (Set<string> | null)[] = [];
+  let count = 0;
+  let i = at;
+  for (;;) {
+    i = skipSpace(bytes, i, end);
+    if (i >= end) return null;
+    const c = bytes[i]!;
+    const keys = open[open.length - 1];
+    if (i === except) i = skipValue(bytes, i, end);
+    else if (c === 0x7b || c === 0x5b) {
+      open.push(c === 0x7b ? new Set() : null);
+      i++;
+    } else if (c === 0x7d || c === 0x5d) {
+      open.pop();
+      i++;
+    } else if (c === 0x2c || c === 0x3a) i++;
+    else if (c !== QUOTE) i = skipScalar(bytes, i, end);
+    else {
+      const stop = skipString(bytes, i, end);
+      if (keys != null && bytes[skipSpace(bytes, stop, end)] === 0x3a) {
+        const key = decodeString(bytes, i, stop);
+        if (keys.has(key)) return key;
+        keys.add(key);
+        if (++count > MOST_KEYS) fail(i, `more than ${MOST_KEYS} keys outside of "arguments"`);
+      }
+      i = stop;
+    }
+  }
+}
+
 /** The elements of the array from `at` to `end`. Null if it is not an array. */
 export function readElements(bytes: Buffer, at: number, end: number): Span[] | null {
   let i = skipSpace(bytes, at, end);

@@ -35,6 +35,8 @@ export interface Message {
   readonly metaOthers: number;
   /** Whether one of those members names the MCP task that the message belongs to. */
   readonly hasRelated: boolean;
+  /** Whether its parameters have only members that are known to be there once, and no object apart from `arguments`. */
+  readonly isPlain: boolean;
   readonly tokenStart: number;
   readonly tokenEnd: number;
   readonly resultStart: number;

@@ -4,6 +4,7 @@
  *
  * Measured on a modern `tools/call` of 330 bytes: 0.75 µs to read, against 2.2 µs without the cache.
  */
+import { repeatedKey } from './json.ts';
 import type { Envelope } from './message.ts';
 
 interface CachedMeta {
@@ -32,7 +33,8 @@ export function cachedMeta(bytes: Buffer, start: number, end: number, maxDepth: 
 }
 
 export function cacheMeta(meta: Buffer, maxDepth: number, envelope: Envelope, others: number): void {
-  if (meta.length > LONGEST) return;
+  // One that is taken from here is not looked through again.
+  if (meta.length > LONGEST || repeatedKey(meta, 0, meta.length) !== null) return;
   known[next] = { bytes: Buffer.from(meta), maxDepth, envelope, others };
   next = (next + 1) % MOST;
 }

@@ -10,6 +10,7 @@ import {
   JsonError,
   MAX_DEPTH,
   readElements,
+  repeatedKey,
   type Span,
   skipSpace,
   skipString,
@@ -34,6 +35,25 @@ export function readMessage(bytes: Buffer, maxDepth = MAX_DEPTH): Message {
         `The message is nested deeper than ${maxDepth} levels; limits.depth allows no more.`,
       );
     }
+    throw toParseError(error);
+  }
+}
+
+/**
+ * Throws if the parameters of a client's message have a key twice in one object: servers differ in which of the two they
+ * take, and the policy looks at one. Inside the `arguments` of a tool or prompt it may be.
+ */
+export function requireUniqueKeys({ bytes, method, paramsStart, paramsEnd, argumentsStart, isPlain }: Message): void {
+  const isFree = method === 'tools/call' || method === 'prompts/get';
+  if (isPlain && (isFree || argumentsStart < 0)) return;
+  const twice = twiceIn(bytes, paramsStart, paramsEnd, isFree ? argumentsStart : -1);
+  if (twice !== null) invalid(`it has "${twice}" twice in its parameters`);
+}
+
+function twiceIn(bytes: Buffer, start: number, end: number, except: number): string | null {
+  try {
+    return repeatedKey(bytes, start, end, except);
+  } catch (error) {
     throw toParseError(error);
   }
 }
@@ -82,6 +102,7 @@ export function emptyMessage(bytes: Buffer): Message {
     metaEnd: -1,
     metaOthers: 0,
     hasRelated: false,
+    isPlain: true,
     tokenStart: -1,
     tokenEnd: -1,
     resultStart: -1,
@@ -110,6 +131,10 @@ function scan(bytes: Buffer, maxDepth: number): Message {
   return found;
 }
 
+function isNested(first: number): boolean {
+  return first === 0x7b || first === 0x5b;
+}
+
 /** A string, or a number with or without a sign. */
 function isId(first: number): boolean {
   return first === 0x22 || first === 0x2d || (first >= 0x30 && first <= 0x39);
@@ -134,6 +159,9 @@ function readWord(bytes: Buffer, start: number, end: number, words: readonly str
   return decodeString(bytes, start, end);
 }
 
+/** More than a message, its parameters or its `_meta` have. */
+const MOST_MEMBERS = 10_000;
+
 /** Handles one member whose value starts at `start`. Returns where the value ends. */
 type Visit = (
   bytes: Buffer,
@@ -155,7 +183,8 @@ function scanObject(
 ): number {
   let i = skipSpace(bytes, at + 1, end);
   if (bytes[i] === 0x7d) return i + 1;
-  for (;;) {
+  for (let count = 1; ; count++) {
+    if (count > MOST_MEMBERS) invalid(`an object has more than ${MOST_MEMBERS} members`);
     const keyEnd = skipString(bytes, i, end);
     const key = readWord(bytes, i, keyEnd, keys);
     i = skipSpace(bytes, keyEnd, end);
@@ -229,6 +258,7 @@ const inParams: Visit = (bytes, key, start, end, maxDepth, found) => {
     return found.metaEnd;
   }
   const stop = skipValue(bytes, start, end, maxDepth - 2);
+  if (key !== 'arguments' && isNested(bytes[start]!)) found.isPlain = false;
   switch (key) {
     case 'name':
       once(found.nameStart, key);
@@ -265,14 +295,19 @@ const inParams: Visit = (bytes, key, start, end, maxDepth, found) => {
       found.metaStart = start;
       found.metaEnd = stop;
       return stop;
+    case 'ref':
+      found.isPlain = false;
+      return stop;
     default:
-      refuseLookalike(key, 'NAME', 'URI', 'ARGUMENTS', '_META', 'TASK', 'TASKID');
+      found.isPlain = false;
+      refuseLookalike(key, 'NAME', 'URI', 'ARGUMENTS', '_META', 'TASK', 'TASKID', 'REF');
       return stop;
   }
 };
 
 const inMeta: Visit = (bytes, key, start, end, maxDepth, found) => {
   const stop = skipValue(bytes, start, end, maxDepth - 2);
+  if (key !== 'progressToken' || isNested(bytes[start]!)) found.isPlain = false;
   switch (key) {
     case 'progressToken':
       once(found.tokenStart, key);
@@ -342,8 +377,13 @@ function once(position: number, key: string): void {
   if (position >= 0) invalid(`it has "${key}" twice`);
 }
 
+/** The same for keys that a lax parser takes for each other. */
+export function foldKey(key: string): string {
+  return key.toLowerCase().toUpperCase();
+}
+
 function refuseLookalike(key: string, ...known: string[]): void {
-  const folded = key.toLowerCase().toUpperCase();
+  const folded = foldKey(key);
   if (known.includes(folded)) invalid(`the key ${JSON.stringify(key)} could be taken for "${folded.toLowerCase()}"`);
 }
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Message } from './message.ts';
 import { readMessage } from './read.ts';
 import { readTrace, stampTrace, toTrace, withHeaderTrace, withTrace } from './trace.ts';
 
@@ -34,6 +35,9 @@ describe('a trace', () => {
   });
 });
 
+/** Without what the reader remembers of equal messages. */
+const placed = (message: Message) => ({ ...message, isPlain: false });
+
 describe('withTrace', () => {
   const cases = [
     '{"name":"x"}',
@@ -49,7 +53,7 @@ describe('withTrace', () => {
   it.each(cases)('moves the positions of all parts of %s', (params) => {
     for (const wanted of [trace, stated]) {
       const made = withTrace(call(params, ',"extra":[1]'), wanted);
-      expect(made).toEqual(readMessage(made.bytes));
+      expect(placed(made)).toEqual(placed(readMessage(made.bytes)));
       expect(readTrace(made)).toEqual(wanted);
       const { _meta, ...others } = JSON.parse(params) as { _meta?: Record<string, unknown> };
       const { traceparent: _, tracestate: __, ...rest } = _meta ?? {};
@@ -75,7 +79,7 @@ describe('withTrace', () => {
       fc.property(params, (members) => {
         const message = call(JSON.stringify(Object.fromEntries(members)));
         const made = withTrace(message, stated);
-        if (made !== message) expect(made).toEqual(readMessage(made.bytes));
+        if (made !== message) expect(placed(made)).toEqual(placed(readMessage(made.bytes)));
       }),
     );
   });
@@ -86,7 +90,7 @@ describe('stampTrace', () => {
     const made = withTrace(call('{"_meta":{"a":1},"name":"x"}'), trace);
     stampTrace(made, OTHER);
     expect(readTrace(made)).toEqual({ traceparent: OTHER, tracestate: null });
-    expect(made).toEqual(readMessage(made.bytes));
+    expect(placed(made)).toEqual(placed(readMessage(made.bytes)));
   });
 });
 

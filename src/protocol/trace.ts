@@ -67,6 +67,7 @@ export function withTrace(message: Message, trace: TraceContext): Message {
       metaStart: start,
       metaEnd: paramsStart + 1 + text.length,
       metaOthers: members.length,
+      isPlain: false,
     };
   }
   if (bytes[metaStart] !== OPEN) return message;
@@ -74,7 +75,7 @@ export function withTrace(message: Message, trace: TraceContext): Message {
   const others = present.filter(({ key }) => key !== PARENT && key !== STATE);
   if (others.length === present.length) {
     const text = `${present.length === 0 ? '' : ','}${members.join(',')}`;
-    return { ...insert(message, metaEnd - 1, text), metaOthers: message.metaOthers + members.length };
+    return { ...insert(message, metaEnd - 1, text), metaOthers: message.metaOthers + members.length, isPlain: false };
   }
   const kept = others.map(({ keyStart, end }) => bytes.toString('latin1', keyStart, end));
   const meta = Buffer.from(`{${[...kept, ...members].join(',')}}`, 'latin1');

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import type { Kind } from '../../src/catalog/item.ts';
 import { type Gateway, GatewayError, openLocalDoor, openStdioDoor } from '../../src/index.ts';
+import { readMembers } from '../../src/protocol/json.ts';
 import { atEnd } from './cleanup.ts';
 import { enveloped, mirrored } from './modern.ts';
 
@@ -11,7 +12,12 @@ export interface Reply {
   readonly error?: { readonly code: number; readonly message: string };
 }
 
-export type Ask = (method: string, params?: object) => Promise<Reply>;
+/** Parameters that are text are sent as they are. */
+export type Ask = (method: string, params?: object | string) => Promise<Reply>;
+
+function written(params: object | string): string {
+  return typeof params === 'string' ? params : JSON.stringify(params);
+}
 
 export const DOORS = ['stdio', 'modern stdio', 'http', 'modern http', 'sse', 'rest', 'local'] as const;
 
@@ -69,8 +75,10 @@ function createWaiting() {
     },
     take(text: string): void {
       const reply = JSON.parse(text) as Reply & { readonly id?: unknown };
-      waiting.get(reply.id)?.(reply);
-      waiting.delete(reply.id);
+      // A message that cannot be read has no id. Its sender asks one thing at a time.
+      const id = reply.id ?? [...waiting.keys()].at(-1);
+      waiting.get(id)?.(reply);
+      waiting.delete(id);
     },
   };
 }
@@ -89,7 +97,7 @@ async function overPipe(gateway: Gateway, agent: string, modern: boolean): Promi
   });
   const ask: Ask = (method, params = {}) => {
     const id = ++count;
-    const text = JSON.stringify(params);
+    const text = written(params);
     const answer = waiting.next(id);
     input.write(`${requestText(id, method, modern ? enveloped(text) : text)}\n`);
     return answer;
@@ -111,12 +119,12 @@ async function overSession(origin: string, who: Record<string, string>): Promise
   const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
   await opened.text();
   await post('{"jsonrpc":"2.0","method":"notifications/initialized"}', session);
-  return async (method, params = {}) => read(await post(requestText(++count, method, JSON.stringify(params)), session));
+  return async (method, params = {}) => read(await post(requestText(++count, method, written(params)), session));
 }
 
 async function overHttp(origin: string, who: Record<string, string>): Promise<Ask> {
   return async (method, params = {}) => {
-    const text = JSON.stringify(params);
+    const text = written(params);
     const headers = { ...JSON_HEADERS, ...who, ...mirrored(method, text) };
     const body = requestText(++count, method, enveloped(text));
     return read(await fetch(`${origin}/mcp`, { method: 'POST', headers, body }));
@@ -143,13 +151,16 @@ async function overSse(origin: string, who: Record<string, string>): Promise<Ask
     }
   })().catch(() => {});
   const [path] = (await once(endpoint, 'data')) as [string];
-  const post = (body: string) =>
-    fetch(`${origin}${path}`, { method: 'POST', headers: { 'content-type': 'application/json', ...who }, body });
+  const post = async (body: string) => {
+    const headers = { 'content-type': 'application/json', ...who };
+    const response = await fetch(`${origin}${path}`, { method: 'POST', headers, body });
+    return { ok: response.ok, status: response.status, text: await response.text() };
+  };
   const ask: Ask = async (method, params = {}) => {
     const id = ++count;
     const answer = waiting.next(id);
-    await post(requestText(id, method, JSON.stringify(params)));
-    return answer;
+    const { ok, status, text } = await post(requestText(id, method, written(params)));
+    return ok ? answer : { error: { code: status, message: text } };
   };
   await ask('initialize', { ...INITIALIZE, protocolVersion: '2024-11-05' });
   await post('{"jsonrpc":"2.0","method":"notifications/initialized"}');
@@ -169,9 +180,11 @@ function overRest(origin: string, who: Record<string, string>): Ask {
         throw new Error(`listed are ${JSON.stringify(tools)}, documented ${JSON.stringify(documented)}`);
       return { result: { tools } };
     }
-    const { name, arguments: args = {} } = params as { name: string; arguments?: object };
+    const text = Buffer.from(written(params));
+    const { name } = JSON.parse(text.toString()) as { name: string };
+    const args = readMembers(text)!.findLast(({ key }) => key === 'arguments');
     const headers = { 'content-type': 'application/json', ...who };
-    const body = JSON.stringify(args);
+    const body = args === undefined ? '{}' : text.toString('utf8', args.start, args.end);
     const response = await fetch(`${origin}/tools/${encodeURIComponent(name)}`, { method: 'POST', headers, body });
     const value = (await response.json()) as { message?: string };
     return response.ok ? { result: { value } } : { error: { code: response.status, message: value.message ?? '' } };
@@ -192,7 +205,7 @@ function inProcess(gateway: Gateway, agent: string): Ask {
   return async (method, params = {}) => {
     const list = LISTS[method];
     if (list !== undefined) return { result: { [list[1]]: await door.list(list[0]) } };
-    const { name, arguments: args } = params as { name: string; arguments?: unknown };
+    const { name, arguments: args } = JSON.parse(written(params)) as { name: string; arguments?: unknown };
     try {
       return { result: JSON.parse((await door.callTool(name, args ?? {})).toString()) as Record<string, unknown> };
     } catch (error) {

@@ -4,7 +4,7 @@ import { GatewayError } from '../../../base/errors.ts';
 import type { Scope } from '../../../calls/caller.ts';
 import { type Identity, requireNotRevoked } from '../../../calls/identity.ts';
 import type { Message } from '../../../protocol/message.ts';
-import { readMessage } from '../../../protocol/read.ts';
+import { readMessage, requireUniqueKeys } from '../../../protocol/read.ts';
 import { withHeaderTrace } from '../../../protocol/trace.ts';
 import type { Fail } from './reply.ts';
 
@@ -118,6 +118,7 @@ function bodyBefore({ body, headers }: IncomingMessage & { readonly body?: unkno
 /** Reads a message that arrived over HTTP. The trace in its headers applies unless the message carries its own. */
 export function readOverHttp(bytes: Buffer, maxDepth: number, headers: IncomingMessage['headers']): Message {
   const message = readMessage(bytes, maxDepth);
+  requireUniqueKeys(message);
   return headers.traceparent === undefined ? message : withHeaderTrace(message, headers);
 }
 
