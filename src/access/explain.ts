@@ -8,7 +8,8 @@ import { KINDS, type Kind } from '../catalog/item.ts';
 import { matchesTemplate } from '../catalog/template.ts';
 import type { PolicyConfig } from '../config/policy.ts';
 import { aliased } from './alias.ts';
-import { type Decision, deniesName, explain, type Rules, rulesFor } from './policy.ts';
+import { type Decision, expandedEntry, explain, isUriAllowed, type Rules, rulesFor } from './policy.ts';
+import { normalUri } from './uri-spelling.ts';
 
 /** One item, and what the policy says about it. */
 export interface EntryDecision extends Decision {
@@ -144,8 +145,14 @@ function templatesOf({ claims }: Catalog, uri: string): { readonly entry: Entry;
   });
 }
 
-/** A URI is allowed if its template is, unless it is denied by its own name. */
+/** A URI is allowed if its template is, or if a list has the URI itself, unless it is denied by its own name. */
 function explainUri(rules: Rules, template: Entry, uri: string, now: Date): Decision {
-  const named = deniesName(rules, template, uri) ? { ...template, item: { ...template.item, name: uri } } : template;
-  return explain(rules, named, now);
+  const allowed = isUriAllowed(rules, template, uri, now);
+  const ofTemplate = explain(rules, template, now);
+  if (allowed && ofTemplate.allowed) return ofTemplate;
+  const own = explain(rules, expandedEntry(template, uri), now);
+  if (own.allowed === allowed) return own;
+  if (!ofTemplate.allowed) return ofTemplate;
+  const text = `is compared with "${normalUri(uri)}": other spellings are refused where a server has such rules`;
+  return { allowed, findings: [{ rule: 'denied_resources', verdict: allowed ? 'allow' : 'deny', text }] };
 }

@@ -192,9 +192,9 @@ describe('findPrompt', () => {
 
 describe('findResource', () => {
   it('prefers an exact exposed URI over a matching template', () => {
-    const view = viewOf(['*'], { namespace: 'a', resource: ['n://1'] }, { namespace: '', template: ['a_n://{id}'] });
-    expect(target(findResource(view, 'a_n://1'))).toEqual(['a', 'n://1']);
-    expect(target(findResource(view, 'a_n://2'))).toEqual(['server-2', 'a_n://2']);
+    const view = viewOf(['*'], { namespace: 'a', resource: ['n://1'], template: ['n://{id}'] });
+    expect(findResource(view, 'a_n://1').entry.kind).toBe('resource');
+    expect(findResource(view, 'a_n://2').entry.kind).toBe('template');
   });
 
   it('strips the prefix of a URI expanded from a template and leaves the rest unchanged', () => {
@@ -222,13 +222,41 @@ describe('findResource', () => {
     expect(target(findResource(view, 'm://2'))).toEqual(['b', 'm://2']);
   });
 
-  it('lists the exposed names when several active servers own a bare URI', () => {
-    const view = viewOf(['*'], { namespace: 'a', resource: ['n://1'] }, { namespace: 'b', template: ['n://{id}'] });
+  it('leaves a bare URI to the first server that lists it, whatever others offer', () => {
+    const own: Offering = { namespace: 'a', resource: ['n://1'] };
+    for (const other of [{ template: ['n://{id}', '{+all}'] }, { resource: ['n://1'] }] as const)
+      expect(target(findResource(viewOf(['*'], own, { namespace: 'b', ...other }), 'n://1'))).toEqual(['a', 'n://1']);
+    expect(target(findResource(viewOf(['*'], { namespace: 'b', template: ['n://{id}'] }, own), 'n://1'))).toEqual([
+      'a',
+      'n://1',
+    ]);
+  });
+
+  it('leaves a bare URI to the server whose result named it, whatever others offer', () => {
+    const view = viewOf(
+      ['*'],
+      { namespace: 'b', resource: ['n://1'], template: ['n://{id}', '{+all}'] },
+      { namespace: 'a', template: ['n://{id}', '{+any}'] },
+    );
+    for (const uri of ['n://1', 'n://2', 'x']) expect(target(findResource(view, uri, 2))).toEqual(['a', uri]);
+    // A server without such a resource has no say.
+    expect(target(findResource(view, 'n://1', 3))).toEqual(['b', 'n://1']);
+  });
+
+  it('does not give a bare URI to a template that could make any', () => {
+    const view = viewOf(['*'], { namespace: 'b', template: ['{+all}', '{scheme}://{id}'] });
+    expect(failure(() => findResource(view, 'n://1')).code).toBe('resource_unknown');
+    const both = viewOf(['*'], { namespace: 'b', template: ['{+all}'] }, { namespace: 'a', template: ['n://{id}'] });
+    expect(target(findResource(both, 'n://1'))).toEqual(['a', 'n://1']);
+  });
+
+  it('lists the exposed names when several active servers make a bare URI', () => {
+    const view = viewOf(['*'], { namespace: 'a', template: ['n://{id}'] }, { namespace: 'b', template: ['n://{+id}'] });
     const { code, message } = failure(() => findResource(view, 'n://1'));
     expect(code).toBe('params_invalid');
     expect(message).toContain('Several servers have "n://1"');
-    expect(message).toContain('"a_n://1"');
-    expect(message).toContain('"b_n://{id}"');
+    expect(message).toContain('"a_n://{id}"');
+    expect(message).toContain('"b_n://{+id}"');
   });
 
   it('accepts a bare URI if only one of its owners is active', () => {
@@ -315,19 +343,11 @@ describe('a URI with the namespace in its scheme', () => {
   });
 
   it('is what errors name for clients that need it', () => {
-    const offerings = [
-      { namespace: 'a', resource: ['n://first'] },
-      { namespace: 'b', template: ['n://{id}'] },
-    ];
-    const view = buildView(
-      catalogOf(...offerings),
-      startSelection(null),
-      createControls([]),
-      null,
-      UNKNOWN_CLIENT,
-      'scheme',
-    );
-    expect(failure(() => findResource(view, 'n://first')).message).toContain('"b+n://{id}", "a+n://first"');
-    expect(failure(() => findResource(view, 'a+n://frist')).message).toContain('Did you mean "a+n://first"');
+    const styled = (...offerings: Offering[]) =>
+      buildView(catalogOf(...offerings), startSelection(null), createControls([]), null, UNKNOWN_CLIENT, 'scheme');
+    const both = styled({ namespace: 'a', template: ['n://{id}'] }, { namespace: 'b', template: ['n://{id}'] });
+    expect(failure(() => findResource(both, 'n://first')).message).toContain('"a+n://{id}", "b+n://{id}"');
+    const one = styled({ namespace: 'a', resource: ['n://first'] });
+    expect(failure(() => findResource(one, 'a+n://frist')).message).toContain('Did you mean "a+n://first"');
   });
 });

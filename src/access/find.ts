@@ -5,11 +5,12 @@ import { awayError, awayOwners, awayText, awayWith } from '../catalog/away.ts';
 import { type AwaySource, nameIn } from '../catalog/catalog.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
-import { LONGEST_URI, literalLength, matchesTemplate } from '../catalog/template.ts';
+import { hasScheme, LONGEST_URI, literalLength, matchesTemplate } from '../catalog/template.ts';
 import { listedUri, readSchemeUri, type SchemeUri } from '../catalog/uris.ts';
 import { aliased, byScheme } from './alias.ts';
 import { patternOfServer } from './pattern-hint.ts';
 import { permits } from './permission.ts';
+import { isActive } from './selection.ts';
 import type { View } from './view.ts';
 
 export interface FoundResource {
@@ -64,10 +65,11 @@ function ambiguous(kind: Kind, alias: string, meant: readonly string[]): Gateway
 }
 
 /**
- * A resource by its exposed URI in either style, by a URI expanded from an exposed template, or by the server's own URI
- * if exactly one visible server has it. Results contain such URIs, because results are not changed.
+ * A resource by its exposed URI in either style, by a URI expanded from an exposed template, or by the server's own URI.
+ * Results contain such URIs, because results are not changed. `namedBy` is the source whose result had this one, if that
+ * is known: no other server can take it over.
  */
-export function findResource(view: View, uri: string): FoundResource {
+export function findResource(view: View, uri: string, namedBy?: number): FoundResource {
   const exact = view.entries.resource.get(uri);
   if (exact !== undefined) return { entry: exact, upstreamName: exact.upstreamName };
   if (view.catalog.entries.resource.has(uri)) throw missing(view, 'resource', uri);
@@ -84,7 +86,7 @@ export function findResource(view: View, uri: string): FoundResource {
   const expansion = bestExpansion(view, uri);
   if (expansion !== null) return { entry: expansion.template, upstreamName: jsonText(expansion.own.uri) };
 
-  const bare = bareOwners(view, uri);
+  const bare = bareOwners(view, uri, namedBy);
   if (bare.length === 1) return { entry: bare[0]!, upstreamName: jsonText(uri) };
   if (bare.length > 1) {
     const names = bare.map((entry) => `"${listedUri(view, nameIn(view.catalog, entry), entry)}"`);
@@ -110,10 +112,10 @@ export function findTemplate(view: View, name: string): Entry | undefined {
  * Whether the resource must stay unknown to the caller: its view has no resource of that name, not even an inactive
  * one.
  */
-export function isHidden(view: View, uri: string): boolean {
+export function isHidden(view: View, uri: string, namedBy?: number): boolean {
   if (view.permission === null) return false;
   try {
-    findResource(view, uri);
+    findResource(view, uri, namedBy);
     return false;
   } catch (error) {
     return error instanceof GatewayError && error.code === 'resource_unknown';
@@ -148,7 +150,7 @@ interface ExpandedTemplate {
 function bestExpansion(view: View, uri: string): ExpandedTemplate | null {
   const scheme = readSchemeUri(uri);
   let best: ExpandedTemplate | null = null;
-  for (const [name, template] of view.entries.template) {
+  for (const [name, template] of usableTemplates(view)) {
     const own = ownUri(name, template, uri, scheme);
     if (own === null || isClosed(view, template, own.uri)) continue;
     const found = { template, own, literal: literalLength(name) };
@@ -166,20 +168,34 @@ function isClosed({ catalog }: View, template: Entry, uri: string): boolean {
   return catalog.isClosed?.(template, uri) === true;
 }
 
-// One entry per server: an exact resource wins over a template of the same server.
-function bareOwners(view: View, uri: string): Entry[] {
-  const owners = new Map<number, Entry>();
-  for (const entry of view.entries.template.values()) {
-    if (matchesTemplate(entry.item.name, uri) && !isClosed(view, entry, uri)) owners.set(entry.sourceId, entry);
-  }
+/** The templates by name: those of the view, and those of which only some URIs are open. */
+function* usableTemplates({ entries, catalog, selection }: View): Generator<readonly [string, Entry]> {
+  yield* entries.template;
+  for (const entry of catalog.unlisted) if (isActive(selection, entry)) yield [nameIn(catalog, entry), entry];
+}
+
+/**
+ * The entries that a server's own URI may mean, one per server: of the server whose result named it; or else of the first
+ * server that lists it; or else of those with a template for it. So a server cannot take over what another one lists.
+ */
+function bareOwners(view: View, uri: string, namedBy: number | undefined): Entry[] {
+  const listing = new Map<number, Entry>();
   const inactive = new Set<number>();
   for (const [name, entry] of view.catalog.entries.resource) {
     if (entry.item.name !== uri) continue;
-    if (view.entries.resource.has(name)) owners.set(entry.sourceId, entry);
+    if (view.entries.resource.has(name)) listing.set(entry.sourceId, entry);
     else inactive.add(entry.sourceId);
   }
-  // A resource that was switched off by name stays off, even if an active template matches it.
-  return [...owners.values()].filter((entry) => !inactive.has(entry.sourceId));
+  const making = new Map<number, Entry>();
+  for (const [, entry] of usableTemplates(view)) {
+    const { sourceId, item } = entry;
+    // A resource that was switched off by name stays off, even if an active template matches it.
+    if (inactive.has(sourceId) || !(sourceId === namedBy || hasScheme(item.name))) continue;
+    if (matchesTemplate(item.name, uri) && !isClosed(view, entry, uri)) making.set(sourceId, entry);
+  }
+  const named = namedBy === undefined ? undefined : (listing.get(namedBy) ?? making.get(namedBy));
+  const owner = named ?? listing.values().next().value;
+  return owner === undefined ? [...making.values()] : [owner];
 }
 
 /** The error for a name that is not in the caller's view: how to activate it, or which names are similar. */

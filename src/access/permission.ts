@@ -1,5 +1,6 @@
 /** What the policy lets one agent use now, and the catalog narrowed to that. */
 import { GatewayError } from '../base/errors.ts';
+import { getOrMake } from '../base/memo.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
 import { KINDS } from '../catalog/item.ts';
@@ -7,7 +8,8 @@ import { narrow, rememberNarrowed } from '../catalog/narrow.ts';
 import type { Condition, PolicyConfig } from '../config/policy.ts';
 import type { Message } from '../protocol/message.ts';
 import { isAbout, isTime, isTimed, misfit } from './condition.ts';
-import { deniesName, isAllowed, isBarred, mayUse, type Rules, rulesFor } from './policy.ts';
+import { isAllowed, isBarred, isUriAllowed, mayUse, opensSome, type Rules, rulesFor } from './policy.ts';
+import { isNormalUri, meaningsOf, spellingsOf } from './uri-spelling.ts';
 
 export interface Permission {
   readonly rules: Rules;
@@ -95,13 +97,20 @@ export function narrowToPermission(catalog: Catalog, permission: Permission | nu
   if (permission === null) return catalog;
   return permitted(catalog, permission.rules.policy, permission.key, () => {
     const forbidden = forbiddenEntries(catalog, permission);
-    // A resource that is forbidden by its own name must not be readable through a template.
-    const resources = [...forbidden].filter(({ kind }) => kind === 'resource');
-    const hidden = new Set(resources.map((entry) => resourceKey(entry, entry.item.name)));
+    // A resource that is forbidden by its own name must not be readable through a template, in no spelling.
+    const hidden = new Map<number, Set<string>>();
+    for (const { kind, sourceId, item } of forbidden)
+      if (kind === 'resource')
+        for (const one of spellingsOf(item.name)) getOrMake(hidden, sourceId, () => new Set()).add(one);
+    const { rules, now } = permission;
     return narrow(catalog, {
       keep: (entry) => !forbidden.has(entry),
-      isClosed: (template, uri) =>
-        hidden.has(resourceKey(template, uri)) || deniesName(permission.rules, template, uri),
+      hides: (template) => opensSome(rules, template),
+      isClosed(template, uri) {
+        const others = hidden.get(template.sourceId);
+        if (others !== undefined && (!isNormalUri(uri) || hasAny(others, meaningsOf(uri)))) return true;
+        return !isUriAllowed(rules, template, uri, now);
+      },
       away: (all, hasItems) =>
         all.filter((source) => (source.isKnown ? hasItems(source) : mayUse(permission.rules, source, permission.now))),
     });
@@ -119,6 +128,7 @@ function forbiddenEntries({ claims }: Catalog, permission: Permission): Set<Entr
   return forbidden;
 }
 
-function resourceKey({ sourceId }: Entry, uri: string): string {
-  return `${sourceId} ${uri}`;
+function hasAny(all: ReadonlySet<string>, some: ReadonlySet<string>): boolean {
+  for (const one of some) if (all.has(one)) return true;
+  return false;
 }

@@ -17,6 +17,7 @@ import {
 } from '../config/call-limits.ts';
 import type { AgentPolicy, ByKind, Condition, PolicyConfig, ServerLists } from '../config/policy.ts';
 import { isAbout, isTime, lacks } from './condition.ts';
+import { isNormalUri, meaningsOf, readingsOf, spellingsOf } from './uri-spelling.ts';
 
 /** One step of a decision. */
 export interface Finding {
@@ -54,6 +55,8 @@ interface RuleList {
   readonly patterns: readonly string[];
   /** The names that are categories. */
   readonly categories: readonly string[];
+  /** All ways to write the names that are URIs. Empty for tools and prompts. */
+  readonly spellings: ReadonlySet<string>;
 }
 
 /** What the rules say about one kind of items of one server. */
@@ -103,7 +106,7 @@ export function isAllowed(rules: Rules, entry: Entry, now: Date): boolean {
 export function isBarred(rules: Rules, entry: Entry): boolean {
   const { denied, access } = serverRules(rules, entry);
   return (
-    denied.some((one) => lists(one, entry.item.name, entry)) ||
+    denied.some((one) => denies(one, entry)) ||
     access.some(({ rule, verdict }) => verdict === 'deny' && rule.endsWith('.denied_servers'))
   );
 }
@@ -143,7 +146,7 @@ function decide(rules: Rules, entry: Entry, findings: Finding[] | null): boolean
   const { denied, access, overrides, exposed, fallback } = serverRules(rules, entry);
   const { name } = entry.item;
   const key = plural[groupOf(entry)];
-  const denial = denied.find((one) => lists(one, name, entry));
+  const denial = denied.find((one) => denies(one, entry));
   if (denial !== undefined) {
     findings?.push(listed(denial, entry, true, 'deny'));
     return false;
@@ -196,6 +199,25 @@ function lists(listing: RuleList, name: string, entry: Entry): boolean {
   return listsName(listing, name) || listing.categories.some((one) => isOfCategory(one, entry));
 }
 
+/** In doubt a URI is denied: in any of its spellings. */
+function denies(listing: RuleList, entry: Entry): boolean {
+  const { name } = entry.item;
+  return lists(listing, name, entry) || (entry.kind === 'resource' && mayMean(listing, name));
+}
+
+function mayMean(listing: RuleList, uri: string): boolean {
+  for (const meaning of meaningsOf(uri)) if (listing.spellings.has(meaning) || listsName(listing, meaning)) return true;
+  return false;
+}
+
+/** In doubt a URI is not listed: a pattern has to match whatever a server reads. */
+function listsUri({ names, patterns }: RuleList, uri: string): boolean {
+  if (names.has(uri)) return true;
+  if (patterns.length === 0 || !isNormalUri(uri)) return false;
+  const readings = readingsOf(uri);
+  return patterns.some((pattern) => readings.every((reading) => matchesPattern(pattern, reading)));
+}
+
 function listsName({ names, patterns }: RuleList, name: string): boolean {
   return names.has(name) || (patterns.length > 0 && patterns.some((pattern) => matchesPattern(pattern, name)));
 }
@@ -220,7 +242,9 @@ function findServerRules({ policy, lineage }: Rules, entry: ServerPart, group: k
     const names = listFor(lists, entry);
     if (names === null) return [];
     const categories = names.filter(isCategory);
-    return [{ rule, names: new Set(names), patterns: names.filter(isPattern), categories }];
+    const uris = group === 'resource' ? names : [];
+    const spellings = new Set(uris.flatMap((uri) => [...spellingsOf(uri)]));
+    return [{ rule, names: new Set(names), patterns: names.filter(isPattern), categories, spellings }];
   };
   const denials = `denied_${plural[group]}`;
   const override = overrideKeys[group];
@@ -274,9 +298,38 @@ function namesServer(servers: readonly string[], { sourceId, sourceKey, namespac
   return servers.some((server) => matchesServer(server, sourceKey, namespace));
 }
 
-/** Whether a URI that matches the template is denied by its own name. */
-export function deniesName(rules: Rules, template: Entry, uri: string): boolean {
-  return serverRules(rules, template).denied.some((one) => listsName(one, uri));
+/** A URI that a template makes, as if its server listed it. */
+export function expandedEntry(template: Entry, uri: string): Entry {
+  const prefix = template.name.slice(0, template.name.length - template.item.name.length);
+  return { ...template, kind: 'resource', name: `${prefix}${uri}`, item: { ...template.item, name: uri } };
+}
+
+/**
+ * Whether the agent may read a URI that a template makes: the template is allowed, or a list has the URI itself. A URI
+ * that is denied by name, in any spelling, stays denied. Where a server has such rules, unusual spellings are refused.
+ */
+export function isUriAllowed(rules: Rules, template: Entry, uri: string, now: Date): boolean {
+  const { denied, access, overrides, exposed } = serverRules(rules, template);
+  if (denied.length > 0 && (!isNormalUri(uri) || denied.some((one) => mayMean(one, uri)))) return false;
+  if (!meetsConditions(rules, template, uri, now)) return false;
+  if (isAllowed(rules, template, now)) return true;
+  if (denied.some((one) => denies(one, template)) || access.some(({ verdict }) => verdict === 'deny')) return false;
+  if (overrides.length > 0) return overrides.some((one) => listsUri(one, uri));
+  return exposed !== null && listsUri(exposed, uri);
+}
+
+function meetsConditions({ conditions }: Rules, template: Entry, uri: string, now: Date): boolean {
+  if (conditions.length === 0) return true;
+  const meant = [template, ...[...meaningsOf(uri)].map((one) => expandedEntry(template, one))];
+  return conditions.every((condition) => meant.every((entry) => lacks(condition, entry, now) === null));
+}
+
+/** Whether some URI that the template makes may be allowed although the template is not. */
+export function opensSome(rules: Rules, template: Entry): boolean {
+  const { denied, access, overrides, exposed } = serverRules(rules, template);
+  if (denied.some((one) => denies(one, template)) || access.some(({ verdict }) => verdict === 'deny')) return false;
+  const lists = overrides.length > 0 ? overrides : exposed === null ? [] : [exposed];
+  return lists.some(({ names }) => names.size > 0);
 }
 
 /**

@@ -19,6 +19,7 @@ import { stampTrace, type TraceContext, traceHeaders } from '../protocol/trace.t
 import type { Source } from '../sources/source.ts';
 import type { Caller } from './caller.ts';
 import { ForwardingSink } from './forwarding-sink.ts';
+import { noteUris } from './named-uris.ts';
 import type { CallAudit, CallCounter, CallCounters, CallTrace, RecordedCall } from './observers.ts';
 import { CANCELLED, ERROR, FAILED, isTimeout, OK, REFUSED, TIMEOUT, TOOL_ERROR } from './outcome.ts';
 
@@ -219,6 +220,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     const outcome = this.entry.kind === 'tool' && saysError(result) ? TOOL_ERROR : OK;
     const { limiter } = this;
     if (!this.end(outcome, null, result)) return;
+    if (this.method !== 'resources/read') noteUris(this.by, this.entry.sourceId, result);
     if (limiter?.inspects) limiter.inspect(this, outcome, result, era);
     else this.inner.result(result, era);
   }

@@ -34,6 +34,7 @@ import { claimsRevision, type Message } from '../protocol/message.ts';
 import { type Era, MODERN_REVISION } from '../protocol/revisions.ts';
 import type { Fleet } from '../sources/fleet.ts';
 import type { Identity } from './identity.ts';
+import { sourceNaming } from './named-uris.ts';
 import type { AgentCounter, CallCounters, RecordedCaller } from './observers.ts';
 import { SeenClient } from './seen-client.ts';
 import type { CallerSubscriptions } from './subscriptions.ts';
@@ -209,7 +210,10 @@ export class Callers {
   /** A resource of a server has changed. Notifies all subscribers, or only those of one client. */
   updated(sourceId: number, uri: string, client: ClientChannel | null): void {
     for (const [caller, usedUri] of this.options.subscriptions.subscribers(sourceId, uri))
-      if ((client === null || caller.client === client) && !isHidden(caller.view(), usedUri))
+      if (
+        (client === null || caller.client === client) &&
+        !isHidden(caller.view(), usedUri, sourceNaming(caller, usedUri))
+      )
         caller.options.updated?.(usedUri);
   }
 }

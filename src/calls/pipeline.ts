@@ -199,7 +199,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     const { catalog } = by.view();
     if (entry.kind !== 'template' || name === entry.upstreamName) return permits(permission, entry);
     const uri = JSON.parse(Buffer.from(name, 'latin1').toString()) as string;
-    const isThere = [...catalog.entries.template.values()].includes(entry);
+    const isThere = catalog.unlisted.has(entry) || [...catalog.entries.template.values()].includes(entry);
     return isThere && catalog.isClosed?.(entry, uri) !== true;
   }
 

@@ -9,6 +9,7 @@ import type { View } from '../access/view.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { ClientChannel } from '../protocol/contract.ts';
 import type { Source } from '../sources/source.ts';
+import { sourceNaming } from './named-uris.ts';
 
 export interface CallerSubscriptions<T> {
   /** Rejects if there is no such resource, or if its server does not announce changes. */
@@ -31,7 +32,7 @@ interface Wanted {
 }
 
 /** `most` is how many a caller may have. */
-export function createCallerSubscriptions<T extends { readonly client: ClientChannel }>(
+export function createCallerSubscriptions<T extends { readonly client: ClientChannel; view(): View }>(
   sourceOf: (id: number) => Source | undefined,
   most: () => number,
 ): CallerSubscriptions<T> {
@@ -55,7 +56,7 @@ export function createCallerSubscriptions<T extends { readonly client: ClientCha
   return {
     async subscribe(caller, view, uri) {
       const own = callers.get(caller) ?? new Map<string, Wanted>();
-      const { entry, upstreamName } = findResource(view, uri);
+      const { entry, upstreamName } = findResource(view, uri, sourceNaming(caller, uri));
       const known = own.get(uri);
       if (known !== undefined) {
         known.count++;
@@ -91,7 +92,7 @@ export function createCallerSubscriptions<T extends { readonly client: ClientCha
     },
     look(caller, view) {
       for (const [uri, wanted] of callers.get(caller) ?? []) {
-        const isNowHidden = isHidden(view(), uri);
+        const isNowHidden = isHidden(view(), uri, sourceNaming(caller, uri));
         if (isNowHidden === wanted.isSuspended) continue;
         if (isNowHidden) stop(caller, wanted);
         wanted.isSuspended = isNowHidden;

@@ -4,6 +4,7 @@ import { GatewayError } from '../base/errors.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import { foldKey } from '../protocol/read.ts';
 import type { Call } from './call.ts';
+import { sourceNaming } from './named-uris.ts';
 import { CALL_ENTRY, unwrap } from './through.ts';
 
 /** Throws if the caller sees nothing with that name. */
@@ -25,7 +26,7 @@ export function findTarget(call: Call): void {
   }
   const name = decodeString(message.bytes, start, end);
   if (byUri) {
-    const { entry, upstreamName } = findResource(view, name);
+    const { entry, upstreamName } = findResource(view, name, sourceNaming(by, name));
     call.found(entry, upstreamName, start, end);
     return;
   }
@@ -75,6 +76,6 @@ function findCompletion(call: Call): void {
     call.found(template, template.upstreamName, start, end);
     return;
   }
-  const { entry, upstreamName } = findResource(view, text);
+  const { entry, upstreamName } = findResource(view, text, sourceNaming(call.by, text));
   call.found(entry, upstreamName, start, end);
 }

@@ -31,6 +31,35 @@ describe('buildCatalog', () => {
     ]);
   });
 
+  it('keeps the names of a namespace for its server, wherever a server without one is listed', () => {
+    const bare = {
+      namespace: '',
+      key: 'bare',
+      tool: ['e_echo', 'e_more', 'own'],
+      prompt: ['e_p'],
+      resource: ['e_n://1'],
+      template: ['e_n://x/{id}'],
+    };
+    const own = { namespace: 'e', tool: ['echo'], resource: ['n://1'], template: ['n://{id}'] };
+    for (const offerings of [
+      [bare, own],
+      [own, bare],
+      [bare, { ...own, away: true }],
+    ]) {
+      const catalog = catalogOf(...offerings);
+      const owners = KINDS.flatMap((kind) => [...catalog.claims[kind]]).filter(([name]) => name.startsWith('e_'));
+      expect(owners.map(([name, entry]) => [name, entry?.sourceKey])).toEqual([
+        ['e_echo', 'e'],
+        ['e_n://1', 'e'],
+        ['e_n://{id}', 'e'],
+      ]);
+      expect(toolNames(catalog)).toContain('own');
+      expect(messages(catalog)).toContain(
+        'bare: tool "e_more" is dropped: names that begin with "e_" belong to server "e"; give this server a namespace',
+      );
+    }
+  });
+
   it('allows the same name for items of different kinds', () => {
     const catalog = catalogOf({ namespace: '', tool: ['x'], resource: ['x'], template: ['x'], prompt: ['x'] });
     expect(KINDS.map((kind) => catalog.entries[kind].size)).toEqual([1, 1, 1, 1]);
@@ -196,9 +225,16 @@ describe('any catalog', () => {
           const claims = offerings.flatMap(({ namespace, ...rest }, at) =>
             (rest[kind] as string[]).map((name) => ({ at, name, exposed: namespace ? `${namespace}_${name}` : name })),
           );
+          // A server without a namespace has no names of another server's namespace.
+          const prefixes = offerings
+            .filter(({ namespace }) => namespace !== '')
+            .map(({ namespace }) => `${namespace}_`);
+          const kept = claims.filter(
+            ({ at, exposed }) => offerings[at]!.namespace !== '' || !prefixes.some((one) => exposed.startsWith(one)),
+          );
           const identities = new Set<string>();
           for (const [name, entry] of catalog.entries[kind]) {
-            const first = claims.find(({ exposed }) => exposed === name)!;
+            const first = kept.find(({ exposed }) => exposed === name)!;
             const upstream = askedFor(entry.upstreamName);
             expect([entry.name, entry.sourceId, upstream]).toEqual([name, contributions[first.at]!.id, first.name]);
             expect(offerings[first.at]!.away).toBe(false);
@@ -206,7 +242,7 @@ describe('any catalog', () => {
           }
           expect(identities.size).toBe(catalog.entries[kind].size);
           // An item that is not listed is unavailable, or was dropped and reported.
-          const firsts = claims.filter(({ exposed }, i) => claims.findIndex((one) => one.exposed === exposed) === i);
+          const firsts = kept.filter(({ exposed }, i) => kept.findIndex((one) => one.exposed === exposed) === i);
           expect(catalog.entries[kind].size).toBe(firsts.filter(({ at }) => !offerings[at]!.away).length);
           const dropped = claims.filter((claim) => !firsts.includes(claim) && !offerings[claim.at]!.away);
           expect(catalog.problems.filter(({ message }) => message.startsWith(kind))).toHaveLength(dropped.length);

@@ -33,6 +33,11 @@ export interface Catalog {
    */
   readonly away: readonly AwaySource[];
   /**
+   * Templates that are not listed, and of which only some URIs may be read.
+   * @internal
+   */
+  readonly unlisted: ReadonlySet<Entry>;
+  /**
    * Whether a template must not be used for a URI of its server, although it matches. Null if every URI may be read.
    * @internal
    */
@@ -69,6 +74,12 @@ export interface AwaySource extends Owner, Absence {
 /** The owner of each name, even while its source is unavailable; null for built-in names. */
 export type Claims = Readonly<Record<Kind, ReadonlyMap<string, Entry | null>>>;
 
+/** The beginning of all names of a server. */
+interface ReservedPrefix {
+  readonly key: string;
+  readonly prefix: string;
+}
+
 export interface Contribution extends Owner {
   /** What the source offers, or last offered. */
   readonly offer: Offer;
@@ -82,7 +93,8 @@ export interface Contribution extends Owner {
 
 /**
  * Builds the catalog from offers in configuration order. The first source that claims a name keeps it, even while it is
- * unavailable: otherwise another server's tool could take over a name that a caller already trusts.
+ * unavailable: otherwise another server's tool could take over a name that a caller already trusts. For the same reason a
+ * source without a namespace has no name that begins with the namespace of another one.
  */
 export function buildCatalog(
   version: number,
@@ -99,6 +111,9 @@ export function buildCatalog(
   }
   for (const name of builtIn) claims.tool.set(name, null);
   claims.resource.set(CATALOG_URI, null);
+  const reserved = contributions.flatMap(({ key, namespace }) =>
+    namespace === '' ? [] : prefixesOf(namespace, naming).map((prefix) => ({ key, prefix })),
+  );
   for (const contribution of contributions) {
     const { key, offer, present } = contribution;
     if (present) for (const message of offer.problems) problems.push({ source: key, message });
@@ -107,7 +122,16 @@ export function buildCatalog(
       const wanted = exposedName(kind, contribution.namespace, item.name, naming);
       const owner = claims[kind].get(wanted);
       let name: string | null = wanted;
-      if (owner !== undefined) {
+      const prefix =
+        contribution.namespace === '' && owner !== null
+          ? reserved.find((one) => wanted.startsWith(one.prefix))
+          : undefined;
+      if (prefix !== undefined) {
+        name = isRenamed(kind, naming)
+          ? otherName(nextName(wanted, key, item.name, 0, naming), key, item, claims[kind], naming)
+          : null;
+        if (present) problems.push({ source: key, message: reservedName(item, wanted, name, prefix) });
+      } else if (owner !== undefined) {
         name = isRenamed(kind, naming) ? otherName(wanted, key, item, claims[kind], naming) : null;
         if (present) problems.push({ source: key, message: collision(item, key, wanted, name, owner) });
       }
@@ -125,6 +149,7 @@ export function buildCatalog(
     introductions: contributions.map((one) => introductionOf(one, naming)),
     problems: Object.freeze(problems),
     away: Object.freeze(contributions.flatMap((one) => awaySource(one, naming))),
+    unlisted: new Set<Entry>(),
     isClosed: null,
     nameOf: null,
   });
@@ -159,11 +184,18 @@ function otherName(
   return name;
 }
 
+function reservedName(item: Item, wanted: string, name: string | null, prefix: ReservedPrefix): string {
+  return `${outcome(item, wanted, name)}names that begin with "${prefix.prefix}" belong to server "${prefix.key}"; give this server a namespace`;
+}
+
+function outcome(item: Item, wanted: string, name: string | null): string {
+  return name === null
+    ? `${item.kind} "${wanted}" is dropped: `
+    : `${item.kind} "${item.name}" is exposed as "${name}", not "${wanted}": `;
+}
+
 function collision(item: Item, key: string, wanted: string, name: string | null, owner: Entry | null): string {
-  const what =
-    name === null
-      ? `${item.kind} "${wanted}" is dropped: `
-      : `${item.kind} "${item.name}" is exposed as "${name}", not "${wanted}": `;
+  const what = outcome(item, wanted, name);
   if (owner === null) return `${what}the name belongs to Toolgate itself; give the server another namespace`;
   if (owner.sourceKey !== key) {
     return `${what}server "${owner.sourceKey}", which is listed first, has that name; give one of them another namespace`;

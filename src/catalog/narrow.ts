@@ -16,6 +16,8 @@ export interface Narrowing {
   rename?(entry: Entry, isTaken: (name: string) => boolean): string;
   /** The sources that the new catalog introduces. Default: those of its entries. */
   introduces?(introduction: Introduction): boolean;
+  /** Whether some URIs of a template that is left out may be read. Default: none. */
+  hides?(template: Entry): boolean;
   /** See `Catalog.isClosed`. Default: that of the given catalog. */
   readonly isClosed?: Catalog['isClosed'];
   /** Which of the sources that are not up may be known. Default: those with an item that is kept. */
@@ -24,7 +26,8 @@ export interface Narrowing {
 
 /** Entries themselves stay the same, so policies, limits, metrics and the audit do not notice. */
 export function narrow(catalog: Catalog, narrowing: Narrowing): Catalog {
-  const { keep, rename, isClosed = catalog.isClosed } = narrowing;
+  const { keep, rename, hides = () => false, isClosed = catalog.isClosed } = narrowing;
+  const unlisted = new Set([...catalog.unlisted].filter(keep));
   const { away = (all, hasItems) => all.filter(hasItems) } = narrowing;
   const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
   const claims = {} as Record<Kind, ReadonlyMap<string, Entry | null>>;
@@ -39,7 +42,10 @@ export function narrow(catalog: Catalog, narrowing: Narrowing): Catalog {
         if (rename === undefined) claimed.set(before, null);
         continue;
       }
-      if (!keep(entry)) continue;
+      if (!keep(entry)) {
+        if (kind === 'template' && catalog.entries.template.has(before) && hides(entry)) unlisted.add(entry);
+        continue;
+      }
       const name = rename?.(entry, (one) => claimed.has(one)) ?? before;
       claimed.set(name, entry);
       keys.add(entry.sourceKey);
@@ -51,6 +57,12 @@ export function narrow(catalog: Catalog, narrowing: Narrowing): Catalog {
     entries[kind] = present;
   }
   sources.delete('');
+  if (rename !== undefined)
+    for (const entry of unlisted)
+      names.set(
+        entry,
+        rename(entry, () => false),
+      );
   const introduces = narrowing.introduces ?? (({ key }: Introduction) => keys.has(key));
   const introductions = catalog.introductions.filter(introduces);
   return Object.freeze({
@@ -61,6 +73,7 @@ export function narrow(catalog: Catalog, narrowing: Narrowing): Catalog {
     away: away(catalog.away, ({ key }) => keys.has(key)),
     // Renamed entries have no prefix.
     introductions: rename === undefined ? introductions : introductions.map((one) => ({ ...one, prefix: '' })),
+    unlisted,
     isClosed,
     nameOf: rename === undefined ? catalog.nameOf : (entry: Entry) => names.get(entry),
   });

@@ -50,7 +50,7 @@ describe('the overview of servers', () => {
   it('finds the common beginning of names without a prefix, if it is theirs alone', () => {
     const browser = { namespace: '', tool: ['browser_click', 'browser_close'] };
     expect(patterns(browser)[0]).toEqual(['browser_*', 2, 0]);
-    expect(patterns(browser, { namespace: 'browser', tool: ['x'] })[0]).toEqual([null, 2, 0]);
+    expect(patterns(browser, { namespace: 'browser_more', tool: ['x'] })[0]).toEqual([null, 2, 0]);
     expect(patterns({ namespace: '', tool: ['read', 'write'] })[0]).toEqual([null, 2, 0]);
   });
 

@@ -74,3 +74,8 @@ function toExpression(body: string): TemplatePart {
 export function literalLength(template: string): number {
   return parseTemplate(template).reduce((sum, part) => sum + ('literal' in part ? part.literal.length : 0), 0);
 }
+
+/** Whether everything that the template makes has the same scheme. Others, such as `{+path}`, could make any URI. */
+export function hasScheme(template: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:/i.test(template);
+}

@@ -46,7 +46,7 @@ interface RandomAgentPolicy {
 const serverName = fc.constantFrom(...SERVERS, 'h*', '*', 'gone');
 const names = {
   tools: fc.constantFrom(...NAMES.tool, 'read*', '*', '?rop', 'none'),
-  resources: fc.constantFrom(...NAMES.resource, ...NAMES.template, 'note:*', 'memo://?*', '*', 'none://'),
+  resources: fc.constantFrom(...NAMES.resource, ...NAMES.template, 'note:*', 'note://7', 'memo://?*', '*', 'none://'),
   prompts: fc.constantFrom(...NAMES.prompt, '*e*', 'none'),
 };
 const listsOf = (name: fc.Arbitrary<string>) =>
@@ -144,6 +144,38 @@ export function naivelyAllowed(policy: RandomPolicy, agent: string, server: stri
   const isPolicy =
     policy.exposed_tools !== undefined || Object.keys(policies).length > 0 || policy.default_policy !== undefined;
   return policy.default_policy?.allow_unknown_tools ?? !isPolicy;
+}
+
+/**
+ * Whether a URI in its usual spelling, which the server does not list, may be read: a template that makes it is allowed,
+ * or a list has the URI itself. What is denied by name stays denied.
+ */
+export function naivelyReadable(policy: RandomPolicy, agent: string, server: string, uri: string): boolean {
+  const isNamed = naivelyAllowed(withDefault(policy, false), agent, server, 'resource', uri);
+  if (isDenied(policy, agent, server, uri)) return false;
+  return NAMES.template
+    .filter((template) => uri.startsWith(template.slice(0, template.indexOf('{'))))
+    .some(
+      (template) =>
+        naivelyAllowed(policy, agent, server, 'template', template) ||
+        (isNamed && !isDenied(policy, agent, server, template)),
+    );
+}
+
+/** Whether it is denied by name regardless of the lists. Checked with a policy that would otherwise allow it. */
+function isDenied(policy: RandomPolicy, agent: string, server: string, uri: string): boolean {
+  const open = withDefault(policy, true);
+  delete open.exposed_resources;
+  for (const one of Object.values(open.agent_policies ?? {})) {
+    delete one.allowed_servers;
+    delete one.denied_servers;
+    delete one.resource_overrides;
+  }
+  return !naivelyAllowed(open, agent, server, 'resource', uri);
+}
+
+function withDefault(policy: RandomPolicy, allows: boolean): RandomPolicy {
+  return { ...structuredClone(policy), default_policy: { ...policy.default_policy, allow_unknown_resources: allows } };
 }
 
 function withParents(policies: Record<string, RandomAgentPolicy>, name: string): RandomAgentPolicy[] {
