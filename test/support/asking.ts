@@ -76,7 +76,7 @@ function createWaiting() {
     take(text: string): void {
       const reply = JSON.parse(text) as Reply & { readonly id?: unknown };
       // A message that cannot be read has no id. Its sender asks one thing at a time.
-      const id = reply.id === null ? [...waiting.keys()].at(-1) : reply.id;
+      const id = reply.id ?? (reply.error === undefined ? null : [...waiting.keys()].at(-1));
       waiting.get(id)?.(reply);
       waiting.delete(id);
     },
