@@ -18,6 +18,27 @@ export function quotedList(names: readonly string[], joint = 'or'): string {
   return quoted.length === 0 ? last : `${quoted.join(', ')} ${joint} ${last}`;
 }
 
+/**
+ * Text on one line in which every character can be seen. Control and formatting characters are written as escapes: they
+ * could make a text look like a different one, or a name like another row of a table.
+ */
+export function escaped(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) => {
+    const code = char.codePointAt(0)!.toString(16);
+    return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
+  });
+}
+
+/** The two ends of a long text, and how much is left out between them. Texts up to `most` characters stay whole. */
+export function excerpt(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const letters = [...text];
+  const tail = Math.floor(most / 3);
+  const left = letters.length - most;
+  if (left <= 0) return text;
+  return `${letters.slice(0, most - tail).join('')} … ${left} characters left out … ${letters.slice(-tail).join('')}`;
+}
+
 const MAX_COMPARED = 64;
 
 /** The candidates most like `name`, best first. Empty if none is close. */

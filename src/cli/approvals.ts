@@ -1,19 +1,21 @@
 /** `toolgate approvals`: shows the calls that wait for a person, and decides on them. */
 import { userInfo } from 'node:os';
 import { GatewayError } from '../base/errors.ts';
+import { counted, escaped, excerpt } from '../base/text.ts';
 import { loadConfig } from '../config/load.ts';
 import type { ApprovalRequest, Verdict } from '../store/approval-files.ts';
 import { decideApproval, readApprovalRequests } from '../store/decide-approval.ts';
 import { operatorKey } from '../store/operator.ts';
-import { readDuration, readUrl, withVerbs } from './arguments.ts';
+import { onlyName, readDuration, readUrl, withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
 import { ask } from './remote.ts';
 import { loadOptions } from './session.ts';
-import { brief, columns, paint, plain, print, printResult, table } from './terminal.ts';
+import { cell, jsonText, paint, print, printResult, table } from './terminal.ts';
 
 export const approvals = withVerbs('approvals', {
   list,
+  show,
   approve: (ids, options, io) => decide(true, ids, options, io),
   deny: (ids, options, io) => decide(false, ids, options, io),
 });
@@ -25,14 +27,76 @@ async function list(_: readonly string[], options: Options, io: CommandIo): Prom
   return printResult(options, requests, text, io);
 }
 
-function toRow({ id, agent, kind, tool, arguments: given, reason, asked }: ApprovalRequest, io: CommandIo): string[] {
+/** Of the arguments and of the reason, the most characters that the list shows. */
+const MOST_IN_ROW = 200;
+
+function toRow(request: ApprovalRequest, io: CommandIo): string[] {
+  const { id, agent, arguments: given, reason, asked } = request;
   return [
-    paint('bold', id, io),
-    `${Math.round((Date.now() - Date.parse(asked)) / 1000)} s`,
-    plain(agent),
-    `${kind === 'access' ? 'access to ' : ''}${plain(tool)}`,
-    brief(`${given} (${reason})`, Math.max(40, columns(io) - 60)),
+    paint('bold', cell(id), io),
+    `${secondsSince(asked)} s`,
+    cell(agent),
+    cell(whatFor(request)),
+    `${inRow(given)} (${inRow(reason)})`,
   ];
+}
+
+function inRow(text: string): string {
+  return excerpt(escaped(text), MOST_IN_ROW);
+}
+
+/** Whether the list leaves something out, so that nobody who saw only the list can decide. */
+function isCut({ agent, tool, arguments: given, reason }: ApprovalRequest): boolean {
+  return (
+    [agent, tool].some((name) => cell(name) !== escaped(name)) ||
+    [given, reason].some((text) => inRow(text) !== escaped(text))
+  );
+}
+
+function whatFor({ kind, tool }: ApprovalRequest): string {
+  return kind === 'access' ? `access to ${tool}` : tool;
+}
+
+function secondsSince(time: string): number {
+  return Math.round((Date.now() - Date.parse(time)) / 1000);
+}
+
+async function show(ids: readonly string[], options: Options, io: CommandIo): Promise<number> {
+  const id = onlyName(ids, 'toolgate approvals show ID');
+  const request = find(await (await openQueue(options, io)).list(), id);
+  return printResult(options, request, wholeText(request, io), io);
+}
+
+/** Everything that a person decides on, with nothing left out. */
+function wholeText(request: ApprovalRequest, io: CommandIo): string {
+  const { id, agent, arguments: given, reason, asked, expires } = request;
+  const rows = [
+    ['id', id],
+    ['agent', agent],
+    ['wants', whatFor(request)],
+    ['because', reason],
+    ['asked', `${asked}, ${secondsSince(asked)} s ago`],
+    ['expires', expires],
+    ['with', counted(given.length, 'character')],
+  ];
+  return `${table(rows.map(([name, text]) => [paint('dim', name!, io), escaped(text!)]))}\n${layOut(given)}`;
+}
+
+/** JSON on several lines, if that shows the same. A key that occurs twice, for example, would be lost. */
+function layOut(json: string): string {
+  try {
+    const value: unknown = JSON.parse(json);
+    if (JSON.stringify(value) === json) return jsonText(value, 2);
+  } catch {
+    // It is no JSON, so it is shown as it is.
+  }
+  return escaped(json);
+}
+
+function find(requests: readonly ApprovalRequest[], id: string): ApprovalRequest {
+  const found = requests.find((request) => request.id === id);
+  if (found !== undefined) return found;
+  throw new GatewayError('usage', `No open request has the id ${JSON.stringify(id)}. It may have ended already.`);
 }
 
 async function decide(approved: boolean, ids: readonly string[], options: Options, io: CommandIo): Promise<number> {
@@ -48,6 +112,13 @@ async function decide(approved: boolean, ids: readonly string[], options: Option
     reason: options.reason ?? '',
   };
   const queue = await openQueue(options, io);
+  const requests = approved && options.seen !== true ? await queue.list() : [];
+  const unseen = requests.find((request) => ids.includes(request.id) && isCut(request));
+  if (unseen !== undefined)
+    throw new GatewayError(
+      'usage',
+      `The list does not show all of ${unseen.id}. Read it with: toolgate approvals show ${unseen.id}. Then approve it with --seen.`,
+    );
   for (const id of ids) {
     await queue.decide(id, verdict);
     print(`${approved ? paint('green', 'Approved', io) : paint('red', 'Denied', io)} ${id}.`, io);

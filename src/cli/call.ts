@@ -19,7 +19,7 @@ import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
 import { askRunning, type RunningGateway } from './running.ts';
 import { loadOptions, withGateway } from './session.ts';
-import { paint, plain, print, warn } from './terminal.ts';
+import { paint, plain, print, safeJson, warn } from './terminal.ts';
 
 export async function call(args: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const [name, ...rest] = args;
@@ -147,7 +147,7 @@ function toAnswer(bytes: Buffer): ToolAnswer {
 
 export function printAnswer({ bytes, failed }: ToolAnswer, json: boolean, io: CommandIo): void {
   if (json) {
-    print(bytes.toString(), io);
+    print(safeJson(bytes.toString()), io);
     return;
   }
   const result = JSON.parse(bytes.toString()) as { content?: unknown; error?: { message?: unknown } };

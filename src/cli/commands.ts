@@ -135,13 +135,14 @@ export const commands = {
     load: async () => (await import('./agents.ts')).agents,
   },
   approvals: {
-    usage: 'toolgate approvals [list|approve|deny] [ID …]',
+    usage: 'toolgate approvals [list|show|approve|deny] [ID …]',
     summary: 'show the calls that wait for a person, and decide on them',
     details: [
       'Covers every gateway that runs with this configuration or, with --url, one elsewhere.',
+      'list shows both ends of long arguments; show prints all of one request. What the list cuts is approved with --seen.',
       'Needs the operator key: TOOLGATE_OPERATOR_KEY, or the file created in your own configuration folder.',
     ],
-    options: ['for', 'reason', 'json', 'url', 'config'],
+    options: ['for', 'reason', 'seen', 'json', 'url', 'config'],
     texts: { url: 'ask the gateway at this address instead' },
     load: async () => (await import('./approvals.ts')).approvals,
   },

@@ -12,7 +12,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
 import { withGateway } from './session.ts';
-import { paint, plain, printResult, table } from './terminal.ts';
+import { cell, paint, plain, printResult, table } from './terminal.ts';
 
 export async function explain(args: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const [name] = args;
@@ -92,8 +92,8 @@ function categoryText(entry: Entry): string {
 }
 
 function describe({ kind, name, sourceKey, item }: Entry, io: CommandIo): string {
-  const own = item.name === name ? '' : ` "${item.name}"`;
-  return `${paint('bold', plain(name), io)} ${plain(`(${kind}${own} of "${sourceKey}")`)}`;
+  const own = item.name === name ? '' : ` "${cell(item.name)}"`;
+  return `${paint('bold', cell(name), io)} (${kind}${own} of "${cell(sourceKey)}")`;
 }
 
 /** The limits that calls of an item have, apart from those that every server has by default. */

@@ -18,7 +18,7 @@ import { serverRows } from './server-rows.ts';
 import { loadOptions, withGateway } from './session.ts';
 import { showStats } from './stats.ts';
 import { readStatus } from './status.ts';
-import { brief, columns, paint, printResult, table, warn } from './terminal.ts';
+import { brief, cell, columns, paint, printResult, table, warn } from './terminal.ts';
 import { toolsets } from './toolsets.ts';
 
 const kinds: Readonly<Record<string, readonly Kind[]>> = {
@@ -77,9 +77,10 @@ function printEntries(gateway: Gateway, wanted: readonly Kind[], options: Option
     ...(entry.kind === 'tool' && { category: categoryOf(entry) }),
     description: entry.item.description,
   });
-  const width = Math.max(20, columns(io) - Math.max(0, ...entries.map((entry) => entry.name.length)) - 5);
+  const widest = entries.reduce((most, entry) => Math.max(most, cell(entry.name).length), 0);
+  const width = Math.max(20, columns(io) - widest - 5);
   const rows = entries.map((entry) => [
-    `${isActive(entry) ? paint('green', '*', io) : ' '} ${brief(entry.name, Number.POSITIVE_INFINITY)}`,
+    `${isActive(entry) ? paint('green', '*', io) : ' '} ${cell(entry.name)}`,
     paint('dim', brief(entry.item.description, width), io),
   ]);
   for (const source of view.catalog.away)

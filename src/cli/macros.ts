@@ -7,7 +7,7 @@ import { call } from './call.ts';
 import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
 import { withGateway } from './session.ts';
-import { brief, columns, paint, plain, printResult, table } from './terminal.ts';
+import { brief, cell, columns, paint, printResult, table } from './terminal.ts';
 
 export const macros = withVerbs('macros', {
   list: (_, options, io) => withGateway(options, io, async (gateway) => list(gateway, options, io), { audit: false }),
@@ -31,8 +31,8 @@ function list({ config, catalog }: Gateway, options: Options, io: CommandIo): nu
     };
   });
   const cells = rows.map(({ name, present, steps, description }) => [
-    `${present ? paint('green', '✓', io) : paint('red', '✗', io)} ${plain(name)}`,
-    plain(steps.map(({ tool }) => tool).join(', ')),
+    `${present ? paint('green', '✓', io) : paint('red', '✗', io)} ${cell(name)}`,
+    cell(steps.map(({ tool }) => tool).join(', ')),
     paint('dim', brief(description, Math.max(20, columns(io) - 60)), io),
   ]);
   return printResult(options, rows, rows.length === 0 ? 'There are no macros.' : table(cells), io);

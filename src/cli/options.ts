@@ -37,6 +37,7 @@ export const optionTable = {
   add: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to add to the toolset; may be repeated' },
   remove: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to remove from it; may be repeated' },
   user: { type: 'boolean', text: 'save it for all your projects' },
+  seen: { type: 'boolean', text: 'you have read all of it, with toolgate approvals show' },
   yes: { type: 'boolean', text: 'do not ask for confirmation' },
   server: { type: 'string', value: 'KEY', text: 'only calls to this server' },
   tool: { type: 'string', value: 'PATTERN', text: 'only tools, resources and prompts whose names match' },

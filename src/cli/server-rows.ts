@@ -5,7 +5,7 @@ import type { ServerLine } from '../gateway/status.ts';
 import type { ServerStatus } from '../sources/fleet.ts';
 import { problemText } from '../sources/last-good.ts';
 import type { CommandIo } from './command-io.ts';
-import { brief, columns, paint, plain, table } from './terminal.ts';
+import { brief, cell, columns, paint, plain, table } from './terminal.ts';
 
 /** A status; the tools are known of a server in a running gateway. */
 type ServerRow = ServerStatus & Partial<Pick<ServerLine, 'tools' | 'tokens'>>;
@@ -16,7 +16,7 @@ type ServerRow = ServerStatus & Partial<Pick<ServerLine, 'tools' | 'tokens'>>;
  */
 export function serverRows(statuses: readonly ServerRow[], io: CommandIo, isWhole = false): string {
   const rows = statuses.map((status) => [
-    paint('bold', plain(status.key), io),
+    paint('bold', cell(status.key), io),
     status.isolation === undefined ? status.kind : `${status.kind} (${status.isolation})`,
     paint(status.present ? 'green' : 'red', status.state, io),
     `since ${timeText(status.since)}`,

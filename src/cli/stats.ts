@@ -7,7 +7,7 @@ import { readUrl } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
 import { ask } from './remote.ts';
-import { brief, duration, paint, printResult, table } from './terminal.ts';
+import { cell, duration, paint, printResult, table } from './terminal.ts';
 
 const kinds: Readonly<Record<string, CallKind>> = { tools: 'tool', resources: 'resource', prompts: 'prompt' };
 
@@ -70,7 +70,7 @@ async function readMetrics(response: Response): Promise<ReportedMetrics | null> 
 const COUNTS = ['CALLS', 'ERRORS', 'TOOL ERRORS', 'P50', 'P99'];
 
 function entryTable(rows: readonly EntryMetrics[], io: CommandIo): string {
-  const cells = rows.map((row) => [nameCell(row.name || 'others', io), oneLine(row.server || 'any'), ...counts(row)]);
+  const cells = rows.map((row) => [nameCell(row.name || 'others', io), cell(row.server || 'any'), ...counts(row)]);
   return table([heading(['NAME', 'SERVER', ...COUNTS], io), ...cells]);
 }
 
@@ -89,9 +89,5 @@ function heading(words: readonly string[], io: CommandIo): string[] {
 }
 
 function nameCell(text: string, io: CommandIo): string {
-  return paint('bold', oneLine(text), io);
-}
-
-function oneLine(text: string): string {
-  return brief(text, Number.POSITIVE_INFINITY);
+  return paint('bold', cell(text), io);
 }

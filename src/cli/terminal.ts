@@ -1,5 +1,6 @@
 /** What the CLI prints: colour and movement on a terminal, plain text in a pipe; and the signals that end it. */
 import { styleText } from 'node:util';
+import { escaped, excerpt } from '../base/text.ts';
 import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
 
@@ -17,18 +18,39 @@ export function paint(style: Style, text: string, io: CommandIo, stream: 'stdout
   return isColourful(io, stream) ? styleText(style, text, { validateStream: false }) : text;
 }
 
-/** Makes text from a server safe to show: none of its escape sequences reach the terminal. */
+/**
+ * Makes text from a server safe to show, on several lines: none of its escape sequences reach the terminal, and no
+ * character changes the direction or the order of the others.
+ */
 export function plain(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: exactly these characters are replaced
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?');
+  return text.replace(
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: exactly these characters are replaced
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+    '?',
+  );
+}
+
+/** The longest name that is shown whole. */
+const LONGEST_NAME = 150;
+
+/** A name as a cell of a table: on one line, every character visible, the middle left out if it is very long. */
+export function cell(name: string): string {
+  return excerpt(escaped(name), LONGEST_NAME);
 }
 
 /** JSON that is safe to show: JSON.stringify leaves some control characters unescaped. */
 export function jsonText(value: unknown, indent?: number): string {
-  return JSON.stringify(value, null, indent).replace(
-    /[\u007f-\u009f]/g,
-    (char) => `\\u00${char.charCodeAt(0).toString(16)}`,
-  );
+  return safeJson(JSON.stringify(value, null, indent));
+}
+
+/** The same JSON with escapes for what a terminal would act on. Such characters occur in strings only. */
+export function safeJson(json: string): string {
+  const escape = (char: string) =>
+    char
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join('');
+  return json.replace(/[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu, escape);
 }
 
 /** Prints a line. Returns exit code 0, so that a command can end with it. */

@@ -25,7 +25,7 @@ import type { Options, RunCommand } from './options.ts';
 import { canPick, pick } from './prompts.ts';
 import { type RunningGateway, runningGateways } from './running.ts';
 import { loadOptions, withGateway } from './session.ts';
-import { brief, columns, paint, plain, print, printResult, table, warn } from './terminal.ts';
+import { brief, cell, columns, paint, plain, print, printResult, table, warn } from './terminal.ts';
 
 type GatewayVerb = (gateway: Gateway, args: readonly string[], options: Options, io: CommandIo) => Promise<number>;
 
@@ -61,7 +61,7 @@ async function list(gateway: Gateway, _: readonly string[], options: Options, io
   if (equipped?.isMissing === true) warn(missingText(equipped.name), io);
   const isEquipped = ({ name }: LibraryToolset) => name === equipped?.name;
   const rows = all.map((toolset) => [
-    `${isEquipped(toolset) ? paint('green', '*', io) : ' '} ${paint('bold', plain(toolset.name), io)}`,
+    `${isEquipped(toolset) ? paint('green', '*', io) : ' '} ${paint('bold', cell(toolset.name), io)}`,
     toolset.place,
     sizeText(toolset, gateway),
     brief(toolset.description, columns(io) - 50),
@@ -90,7 +90,7 @@ async function show(
   const toolset = await find(gateway, name);
   const tools = toolset.tools.flatMap((reference) => resolveReference(reference, gateway));
   const rows = tools.map(({ namespacedName, exposed, description }) => [
-    `  ${exposed === null ? paint('red', '✗', io) : paint('green', '✓', io)} ${plain(namespacedName)}`,
+    `  ${exposed === null ? paint('red', '✗', io) : paint('green', '✓', io)} ${cell(namespacedName)}`,
     paint('dim', brief(description, columns(io) - 40), io),
   ]);
   const json = { ...toolset, available: tools.filter(({ exposed }) => exposed !== null) };

@@ -15,7 +15,7 @@ export interface ApprovalRequest {
   readonly kind: 'call' | 'access' | 'prompt';
   readonly agent: string;
   readonly tool: string;
-  /** As JSON, shortened if it is long, without secrets. */
+  /** As JSON, whole, without secrets. Characters that a person could not see are escaped. */
   readonly arguments: string;
   /** The rule that demands approval, or what the agent says it needs access for. */
   readonly reason: string;

@@ -41,12 +41,15 @@ describe('the escape sequences of a server', () => {
   const evil = serversToml({ evil: `${process.execPath} ${script}` });
 
   it.each([
-    [['list'], 'evil_name?[31m'],
-    [['list'], 'evil_two lines'],
-    [['list', 'resources'], 'evil_evil://red ?[31m'],
-    [['list', 'prompts'], 'evil_promptred ?[31m'],
+    [['list'], 'evil_name\\u001b[31m'],
+    [['list'], 'evil_two\\u000alines'],
+    [['list'], 'evil_\\u202ereversed'],
+    [['list', 'resources'], 'evil_evil://red \\u001b[31m'],
+    [['list', 'prompts'], 'evil_promptred \\u001b[31m'],
     [['list', 'servers'], 'evil'],
     [['call', 'evil_say'], 'red ?[31m title ?]0;owned? csi ?2J back ??? over'],
+    [['call', 'evil_say', '--json'], 'csi \\u009b2J'],
+    [['call', 'evil_say', '--json'], 'and \\u202eback'],
     [['call', 'evil_fail'], 'red ?[31m title'],
     [['call', 'evil_reject'], 'red ?[31m title'],
     [['call', 'evil_nam'], 'Did you mean "evil_name?[31m"'],
@@ -55,6 +58,20 @@ describe('the escape sequences of a server', () => {
     const { stdout, stderr } = await runCli(args, { config: evil });
     expect(stdout + stderr).toContain(shown);
     expect(stdout + stderr).not.toMatch(CONTROL);
+    expect(stdout + stderr).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
+  });
+
+  it('do not change the result: the JSON of a call is that of the server', async () => {
+    const { stdout } = await runCli(['call', 'evil_say', '--json'], { config: evil });
+    expect((JSON.parse(stdout) as { content: { text: string }[] }).content[0]!.text).toContain('and \u202eback');
+  });
+
+  it('nor does a name of 100 kB fill the list', async () => {
+    const { stdout } = await runCli(['list'], {
+      config: serversToml({ evil: `${process.execPath} ${script} --long` }),
+    });
+    expect(stdout).toMatch(/evil_long-x+ … \d+ characters left out … x+-end/);
+    expect(stdout.length).toBeLessThan(10_000);
   });
 
   it('are kept, escaped, in output for programs', async () => {

@@ -7,6 +7,7 @@
 import { randomBytes } from 'node:crypto';
 import { GatewayError } from '../../base/errors.ts';
 import type { EventSink } from '../../base/events.ts';
+import { escaped } from '../../base/text.ts';
 import type { Config } from '../../config/config.ts';
 import type { EnvVars } from '../../config/expand.ts';
 import type { ConfirmRule } from '../../config/security.ts';
@@ -57,7 +58,13 @@ interface WaitingApproval {
 
 const MOST = 1_000;
 const MOST_PER_AGENT = 100;
-const MOST_SHOWN = 4_000;
+/**
+ * A person has to see everything that they decide on, so nothing is cut. Calls whose arguments are longer than anybody
+ * could read are refused. The totals bound what waiting calls keep in memory and in files.
+ */
+const LONGEST = 1_000_000;
+const LONGEST_OF_AGENT = 8 * LONGEST;
+const LONGEST_OF_ALL = 64 * LONGEST;
 /** Milliseconds between progress notifications to a client that asked for progress, while the call waits. */
 const PROGRESS_INTERVAL = 10_000;
 const nothing = () => {};
@@ -88,18 +95,34 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
     return end(id, decision, decision.approved ? 'approved' : 'denied');
   }
 
-  function add(need: ApprovalNeed, decided: WaitingApproval['decided']): ApprovalRequest {
-    const ofAgent = [...open.values()].filter(({ request }) => request.agent === need.agent).length;
-    if (open.size >= MOST || ofAgent >= MOST_PER_AGENT)
+  function requireRoom({ agent, tool }: ApprovalNeed, length: number): void {
+    if (length > LONGEST)
+      throw new GatewayError(
+        'too_large',
+        `The call of "${tool}" needs the approval of a person, and its arguments are too long to be read: ${length} characters of at most ${LONGEST}. Split the call.`,
+      );
+    const all = [...open.values()].map(({ request }) => request);
+    const own = all.filter((request) => request.agent === agent);
+    const isFull =
+      all.length >= MOST ||
+      own.length >= MOST_PER_AGENT ||
+      lengthOf(all) + length > LONGEST_OF_ALL ||
+      lengthOf(own) + length > LONGEST_OF_AGENT;
+    if (isFull)
       throw new GatewayError('source_busy', 'Too many calls are already waiting for an approval. Try again later.');
+  }
+
+  function add(need: ApprovalNeed, decided: WaitingApproval['decided']): ApprovalRequest {
+    const given = escaped(redact(need.arguments));
+    requireRoom(need, given.length);
     const { timeout, onTimeout } = config().security;
     const id = randomBytes(6).toString('hex');
     const now = Date.now();
     const request: ApprovalRequest = {
       ...need,
       id,
-      arguments: shown(redact(need.arguments)),
-      reason: shown(redact(need.reason)),
+      arguments: given,
+      reason: escaped(redact(need.reason)),
       asked: new Date(now).toISOString(),
       expires: new Date(now + timeout).toISOString(),
     };
@@ -232,17 +255,12 @@ function denied(tool: string, { by, reason }: Verdict): GatewayError {
   return new GatewayError('not_approved', text);
 }
 
-function wordsFor({ agent, tool, arguments: given, reason }: ApprovalRequest): string {
-  return `The agent "${agent}" wants to call "${tool}" with ${given}. It needs your approval (${reason}). Allow it?`;
+function lengthOf(requests: readonly ApprovalRequest[]): number {
+  return requests.reduce((sum, request) => sum + request.arguments.length, 0);
 }
 
-/** Escapes control and formatting characters, which could make a text look like a different one. */
-function shown(text: string): string {
-  const plain = text.replace(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
-    (char) => `\\u${char.codePointAt(0)!.toString(16).padStart(4, '0')}`,
-  );
-  return plain.length <= MOST_SHOWN ? plain : `${plain.slice(0, MOST_SHOWN)}… (${plain.length} characters)`;
+function wordsFor({ agent, tool, arguments: given, reason }: ApprovalRequest): string {
+  return `The agent "${escaped(agent)}" wants to call "${escaped(tool)}" with ${given}. It needs your approval (${reason}). Allow it?`;
 }
 
 function actionIn(result: Buffer): 'accept' | 'decline' | 'cancel' | null {
