@@ -173,7 +173,7 @@ export function createParkedCalls(): ParkedCalls {
       if (call === undefined) {
         throw new GatewayError(
           'params_invalid',
-          'The "requestState" is unknown, has expired, or belongs to another request. Send the request again without it.',
+          'The "requestState" is unknown, has expired, was ended by a restart of the gateway, or belongs to another request. Send the request again without it.',
         );
       }
       // The request that returned first is waiting for the end of the call. A second holder would replace it, and it

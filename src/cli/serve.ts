@@ -28,6 +28,7 @@ export async function stdio(_: readonly string[], options: Options, io: CommandI
   void logFirstList(gateway, door, ended, options, io);
   await ended;
   following.close();
+  gateway.approvals.stop();
   door.close();
   await (await operators).close();
   await gateway.close();
@@ -75,6 +76,7 @@ export async function serve(_: readonly string[], options: Options, io: CommandI
     await Promise.race([stop, showServed(gateway, stop, io)]);
     await stop;
     following.close();
+    gateway.approvals.stop();
     await door.drain(gateway.config.http.drain);
     await door.close();
     await operators.close();

@@ -45,12 +45,12 @@ export function jsonText(value: unknown, indent?: number): string {
 
 /** The same JSON with escapes for what a terminal would act on. Such characters occur in strings only. */
 export function safeJson(json: string): string {
-  const escape = (char: string) =>
+  const inEscapes = (char: string) =>
     char
       .split('')
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
       .join('');
-  return json.replace(/[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu, escape);
+  return json.replace(/[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu, inEscapes);
 }
 
 /** Prints a line. Returns exit code 0, so that a command can end with it. */

@@ -95,6 +95,8 @@ export class Answer implements Holder {
   wasAsked = false;
   /** How often the server has returned questions and asked for the request again. */
   rounds = 0;
+  /** How many questions it has returned in all. */
+  questions = 0;
   /** The call that continues after this request has ended with a question. */
   parked: ParkedCall | null = null;
   isParked = false;

@@ -4,6 +4,7 @@
  */
 
 import { GatewayError } from '../base/errors.ts';
+import { MOST_QUESTIONS } from '../protocol/asked-by.ts';
 import { withElicitationId } from '../protocol/elicitation.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
@@ -26,6 +27,9 @@ function startRound(answer: Answer, result: Buffer, call: (message: Message) => 
   if (++answer.rounds > MOST_ROUNDS)
     throw new GatewayError('source_broken', `The server asked for input ${MOST_ROUNDS} times and returned no result.`);
   const questions = readQuestions(result);
+  answer.questions += questions.size;
+  if (answer.questions > MOST_QUESTIONS)
+    throw new GatewayError('source_broken', `The server asked more than ${MOST_QUESTIONS} questions in one call.`);
   for (const [, { method, params }] of questions) {
     const capability = capabilityFor(method, params);
     if (capability === null || !answer.asks.has(capability))

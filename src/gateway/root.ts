@@ -513,6 +513,7 @@ export class Root {
 
   async close(): Promise<void> {
     this.isClosed = true;
+    this.approvals.stop();
     this.folders?.close();
     clearTimeout(this.#refreshTimer);
     clearTimeout(this.#minuteTimer);

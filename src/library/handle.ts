@@ -90,6 +90,7 @@ export function createHandle(toolsets: ToolsetGateway, server: unknown, serving:
 
   async function shutDown(drainMs: number): Promise<void> {
     const opened = await served?.catch(() => null);
+    gateway.approvals.stop();
     if (drainMs > 0) await opened?.drain(drainMs);
     await opened?.close();
     await (await listener?.catch(() => null))?.close();

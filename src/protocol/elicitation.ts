@@ -1,6 +1,6 @@
 /** Questions that ask the user to open a URL. Legacy clients know each by an id; modern ones have no id. */
 import { randomUUID } from 'node:crypto';
-import { decodeString, findMember, readElements, readMembers, writeObject } from './json.ts';
+import { decodeString, findMember, readElements, readMembers, type Span, writeObject } from './json.ts';
 
 /** The error of a server that cannot continue before the user has opened some URLs. */
 export const URLS_REQUIRED = -32_042;
@@ -35,10 +35,15 @@ export function withoutElicitationId(params: Buffer): Buffer {
 
 /** The parameters of each question in such an error; empty for another error. */
 export function requiredUrls(error: Buffer): Buffer[] {
+  return urlSpans(error).map(({ start, end }) => error.subarray(start, end));
+}
+
+/** Where they are in the error. */
+export function urlSpans(error: Buffer): Span[] {
   const code = findMember(error, 'code');
   if (code === null || Number(error.toString('latin1', code.start, code.end)) !== URLS_REQUIRED) return [];
   const data = findMember(error, 'data');
   const list = data === null ? null : findMember(error, 'elicitations', data.start, data.end);
   const spans = list === null ? null : readElements(error, list.start, list.end);
-  return (spans ?? []).map(({ start, end }) => error.subarray(start, end)).filter(isUrlMode);
+  return (spans ?? []).filter(({ start, end }) => isUrlMode(error.subarray(start, end)));
 }

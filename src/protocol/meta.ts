@@ -7,5 +7,8 @@ export const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 export const RELATED_TASK = 'io.modelcontextprotocol/related-task';
 export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
+/** The key of `_meta` in a question that names the server that asks. */
+export const ASKED_BY = 'toolgate/server';
+
 /** The extension that lets modern servers answer with MCP tasks. */
 export const TASKS = 'io.modelcontextprotocol/tasks';

@@ -1,7 +1,8 @@
 /** The requests of one connection that wait for an answer: their ids, their timeouts, and where the answers go. */
 import { GatewayError } from '../base/errors.ts';
+import { BadQuestion, errorOf, inquiryOf, MOST_OPEN_QUESTIONS, MOST_QUESTIONS, mayAsk } from '../protocol/asked-by.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
-import { findMember } from '../protocol/json.ts';
+import { findMember, JsonError } from '../protocol/json.ts';
 import { idText, type Message } from '../protocol/message.ts';
 import type { Parts } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
@@ -39,6 +40,8 @@ export class PendingRequest implements Ticket {
   #pausedAt = 0;
   /** Open questions that the server asked during this request. */
   pauses = 0;
+  /** All questions that it asked. */
+  #questions = 0;
   /** The HTTP exchange or function run of the request, which has to be stopped with it. */
   carrier: { abort(error: Error): void } | null = null;
   /** The ticket under which the request continues after `withdraw` or a refusal. */
@@ -64,6 +67,14 @@ export class PendingRequest implements Ticket {
     this.ownTimeout = ownTimeout;
     this.#ownLatest = performance.now() + ownTimeout + grace;
     this.extend();
+  }
+
+  /** Counts a question of the server. Returns why it is refused; null if it is not. */
+  countQuestion(): string | null {
+    if (this.pauses >= MOST_OPEN_QUESTIONS) return `the call has ${MOST_OPEN_QUESTIONS} open questions already`;
+    if (this.#questions >= MOST_QUESTIONS) return `the call has asked ${MOST_QUESTIONS} questions already`;
+    this.#questions++;
+    return null;
   }
 
   /** Stops the clock while a person is asked; the returned function starts it again. */
@@ -161,7 +172,7 @@ export class PendingRequests {
   deliver(id: number, result: Parts): void {
     const pending = this.#take(id);
     if (pending === undefined) this.abandoned.answered(id);
-    else pending.request.sink.result(result, this.era);
+    else this.#succeed(pending, result);
   }
 
   /** Delivers a response. `id` is the request that it came in reply to, for one that does not name it. */
@@ -177,7 +188,7 @@ export class PendingRequests {
     }
     const { sink, method } = pending.request;
     // Anything else is not a response. A caller would not recognise it, and would wait for its timeout.
-    if (bytes[resultStart] === OPEN_BRACE) sink.result(bytes.subarray(resultStart, resultEnd), this.era);
+    if (bytes[resultStart] === OPEN_BRACE) this.#succeed(pending, bytes.subarray(resultStart, resultEnd));
     else if (isErrorObject(bytes, errorStart, errorEnd))
       this.#settleError(pending, bytes.subarray(errorStart, errorEnd));
     else {
@@ -193,8 +204,39 @@ export class PendingRequests {
       pending.next = this.#events.refused!(request, refusal);
       return;
     }
-    this.#events.failed?.(request, error);
-    request.sink.error(error, this.era);
+    let told: Buffer;
+    try {
+      told = errorOf(this.source, error);
+    } catch (problem) {
+      this.#failQuestion(pending, problem);
+      return;
+    }
+    this.#events.failed?.(request, told);
+    request.sink.error(told, this.era);
+  }
+
+  /** A modern server asks in its results. */
+  #succeed(pending: PendingRequest, result: Parts): void {
+    const { sink } = pending.request;
+    if (this.era === 'legacy' || !mayAsk(result)) {
+      sink.result(result, this.era);
+      return;
+    }
+    let told: Parts;
+    try {
+      told = inquiryOf(this.source, result);
+    } catch (problem) {
+      this.#failQuestion(pending, problem);
+      return;
+    }
+    sink.result(told, this.era);
+  }
+
+  #failQuestion({ request }: PendingRequest, problem: unknown): void {
+    // Long results are not checked on their way here.
+    if (!(problem instanceof BadQuestion) && !(problem instanceof JsonError)) throw problem;
+    const text = `Server "${this.source}" asked a question that is not passed on: ${problem.message}.`;
+    request.sink.fail(new GatewayError('source_broken', text));
   }
 
   /** Delivers an error object, for a connection that reads its messages itself. */

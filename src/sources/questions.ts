@@ -5,6 +5,7 @@
  * connection that belongs to one client is for that client.
  */
 import { BoundedMap } from '../base/bounded-map.ts';
+import { askedBy, BadQuestion, MOST_OPEN_QUESTIONS } from '../protocol/asked-by.ts';
 import type { ClientChannel, SourceRequest } from '../protocol/contract.ts';
 import { elicitationId, requiredUrls } from '../protocol/elicitation.ts';
 import { findMember, toBytes } from '../protocol/json.ts';
@@ -76,6 +77,8 @@ export class Questions {
     else if (method === 'roots/list' && this.#client === null) this.#reply(resultReply(key, NO_ROOTS));
     else if (capability === null)
       this.#reply(errorReply(key, unanswerable(method, 'it is not a question to a client')));
+    else if (this.#open.size >= MOST_OPEN_QUESTIONS * Math.max(1, this.#requests.size))
+      this.#reply(errorReply(key, unanswerable(method, 'too many questions are open already')));
     else {
       this.#events.asked();
       this.#open.set(key, null);
@@ -115,19 +118,14 @@ export class Questions {
     const found = questionCandidates(this.#requests, capability, id, relatedTask(message));
     const owner = this.#client?.abilities?.asks.has(capability) === true ? this.#client : null;
     if (found?.length === 1) {
-      const pending = found[0]!;
-      const { sink, client } = pending.request;
-      this.#ask(message, sink, client, owner !== null && id === null, pending.pause());
+      const { sink, client } = found[0]!.request;
+      this.#ask(message, sink, client, owner !== null && id === null, [found[0]!]);
     } else if (owner !== null) {
-      this.#ask(message, owner, owner, true, nothing);
+      this.#ask(message, owner, owner, true, []);
     } else if (found !== null && isOneClient(found)) {
       // Whichever of its calls the question belongs to, it is for this client. It may outlive the call it is sent with.
-      const resumes = found.map((pending) => pending.pause());
-      const resume = () => {
-        for (const one of resumes) one();
-      };
       const { sink, client } = found[0]!.request;
-      this.#ask(message, sink, client, true, resume);
+      this.#ask(message, sink, client, true, found);
     } else if (found?.length !== 0 && performance.now() < deadline) {
       setTimeout(() => this.#pass(message, capability, id, deadline), LOOK_AGAIN);
     } else {
@@ -141,9 +139,16 @@ export class Questions {
     addressee: { ask(question: Question): void },
     client: ClientChannel | null,
     lasting: boolean,
-    resume: () => void,
+    during: readonly (PendingRequest | null)[],
   ): void {
     const key = idText(message);
+    const calls = during.filter((pending) => pending !== null);
+    const params = this.#accept(message, calls);
+    if (params === undefined) return;
+    const resumes = calls.map((pending) => pending.pause());
+    const resume = () => {
+      for (const one of resumes) one();
+    };
     const settle = (answer: Reply) => {
       if (this.#open.get(key)?.question !== question) return;
       this.#open.delete(key);
@@ -152,7 +157,7 @@ export class Questions {
     };
     const question: Question = {
       method: message.method,
-      params: paramsOf(message),
+      params,
       lasting,
       answer: (result) => settle(resultReply(key, result)),
       refuse: (error) => settle(errorReply(key, error)),
@@ -161,6 +166,27 @@ export class Questions {
     this.#open.set(key, { question, resume });
     this.#elicitations.note(question.params, client);
     addressee.ask(question);
+  }
+
+  /** The parameters as the caller gets them. Undefined if the question is refused: then the server has been told why. */
+  #accept(message: Message, calls: readonly PendingRequest[]): Buffer | null | undefined {
+    const { method } = message;
+    const refuse = (why: string) => {
+      const key = idText(message);
+      this.#open.delete(key);
+      this.#reply(errorReply(key, unanswerable(method, why)));
+      return undefined;
+    };
+    for (const pending of calls) {
+      const why = pending.countQuestion();
+      if (why !== null) return refuse(why);
+    }
+    try {
+      return askedBy(this.#requests.source, method, paramsOf(message));
+    } catch (error) {
+      if (!(error instanceof BadQuestion)) throw error;
+      return refuse(error.message);
+    }
   }
 
   /** For a question with no addressee, or with too many. */

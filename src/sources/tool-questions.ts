@@ -3,6 +3,7 @@
  * call and to no other.
  */
 import { messageOf } from '../base/errors.ts';
+import { askedBy, BadQuestion } from '../protocol/asked-by.ts';
 import { withElicitationId } from '../protocol/elicitation.ts';
 import { toBytes } from '../protocol/json.ts';
 import { capabilityFor, type Question } from '../protocol/question.ts';
@@ -52,6 +53,19 @@ function askClient(
     done({ error: capability === null ? `A tool cannot ask ${method}.` : unsupported(capability) });
     return nothing;
   }
+  const why = pending.countQuestion();
+  if (why !== null) {
+    done({ error: `The question was not asked: ${why}.` });
+    return nothing;
+  }
+  let asked: Buffer | null;
+  try {
+    asked = askedBy(pending.table.source, method, bytes);
+  } catch (error) {
+    if (!(error instanceof BadQuestion)) throw error;
+    done({ error: `The question was not asked: ${error.message}.` });
+    return nothing;
+  }
   let isOpen = true;
   const resume = pending.pause();
   const close = () => {
@@ -62,7 +76,7 @@ function askClient(
   };
   const question: Question = {
     method,
-    params: bytes,
+    params: asked,
     lasting: false,
     answer: (result) => void (close() && done({ result: JSON.parse(result.toString()) })),
     refuse: (error) => void (close() && done({ error: refusalText(method, error) })),

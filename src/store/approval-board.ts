@@ -10,6 +10,7 @@ import {
   DECISION,
   DECISION_KEPT,
   decisionFile,
+  markEnded,
   readVerdict,
   removeAbandoned,
   removeApproval,
@@ -22,6 +23,8 @@ import { isSigned } from './operator.ts';
 export interface ApprovalBoard {
   publish(request: ApprovalRequest): void;
   retract(id: string): void;
+  /** The gateway ends before anybody has decided. The file stays, so that a person who still decides learns why it is over. */
+  leave(id: string): void;
   close(): Promise<void>;
 }
 
@@ -105,6 +108,9 @@ export function openApprovalBoard(dataDir: string, key: () => Promise<string>, e
       open.delete(id);
       // The decision stays for a moment, so that a second person finds it.
       queue(() => (decided.has(id) ? rm(requestFile(folder, id), { force: true }) : removeApproval(folder, id)));
+    },
+    leave(id) {
+      if (open.delete(id)) queue(() => markEnded(folder, id));
     },
     async close() {
       clearTimeout(timer);

@@ -5,7 +5,8 @@
  */
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { jsonFile } from '../base/json-file.ts';
+import { replaceFile } from '../base/files.ts';
+import { jsonFile, printJson } from '../base/json-file.ts';
 import { isAlive } from '../base/lock.ts';
 import { toObject } from '../base/objects.ts';
 
@@ -36,6 +37,8 @@ export interface Verdict {
 /** A request in a file, with the process id of the gateway that holds it. */
 export interface ApprovalFile extends ApprovalRequest {
   readonly gateway: number;
+  /** Set when the gateway stopped before anybody decided. */
+  readonly ended?: true;
 }
 
 export interface SignedVerdict extends Verdict {
@@ -74,7 +77,34 @@ export function readVerdict(file: string): Promise<SignedVerdict | null> {
 /** Null if there is no request, if it cannot be understood, or if its gateway has ended. */
 export async function readOpenRequest(file: string): Promise<ApprovalFile | null> {
   const request = await readRequest(file);
-  return request !== null && isAlive(request.gateway) ? request : null;
+  return request !== null && isOpen(request) ? request : null;
+}
+
+/** The time counts too: in a container, the next gateway has the process id of the last one. */
+function isOpen({ gateway, ended, expires }: ApprovalFile): boolean {
+  return ended !== true && isAlive(gateway) && !isPast(expires);
+}
+
+function isPast(time: string): boolean {
+  return Date.parse(time) + DECISION_KEPT < Date.now();
+}
+
+/** Whether the gateway of this request stopped before anybody decided. */
+export async function isEnded(folder: string, id: string): Promise<boolean> {
+  const request = ID.test(id) ? await readRequest(requestFile(folder, id)) : null;
+  return request !== null && !isOpen(request);
+}
+
+const ID = /^[0-9a-f]+$/;
+
+export function endedText(id: string): string {
+  return `The gateway was stopped or restarted while ${id} waited for a decision, so its call is over. The agent has to call again.`;
+}
+
+/** The request is no longer open, but its file stays for a while. */
+export async function markEnded(folder: string, id: string): Promise<void> {
+  const request = await readRequest(requestFile(folder, id));
+  if (request !== null) await replaceFile(requestFile(folder, id), printJson({ ...request, ended: true }));
 }
 
 function readRequest(file: string): Promise<ApprovalFile | null> {
@@ -104,12 +134,12 @@ function toRequest(value: unknown): ApprovalFile {
   return fields as unknown as ApprovalFile;
 }
 
-/** Removes the files of gateways that were killed. */
+/** Removes the files of gateways that have ended, once nobody can ask for them any more. */
 export async function removeAbandoned(folder: string): Promise<void> {
   for (const name of await readdir(folder).catch(() => [])) {
     const file = join(folder, name);
     const request = name.endsWith('.json') ? await readRequest(file) : null;
-    if (request !== null && !isAlive(request.gateway)) await removeApproval(folder, request.id);
+    if (request !== null && !isOpen(request) && isPast(request.expires)) await removeApproval(folder, request.id);
     else if (name.endsWith(DECISION) && (await ageOf(file)) > DECISION_KEPT) await rm(file, { force: true });
   }
 }

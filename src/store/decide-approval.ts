@@ -10,6 +10,8 @@ import {
   type ApprovalRequest,
   approvalsFolder,
   decisionFile,
+  endedText,
+  isEnded,
   readOpenRequest,
   removeApproval,
   requestFile,
@@ -38,6 +40,7 @@ const PAUSE = 100;
 export async function decideApproval(dataDir: string, id: string, key: string, verdict: Verdict): Promise<void> {
   const folder = approvalsFolder(dataDir);
   const file = requestFile(folder, id);
+  if (await isEnded(folder, id)) throw new GatewayError('usage', endedText(id));
   const text = /^[0-9a-f]+$/.test(id) ? await contentOf(file) : null;
   if (text === null || (await readOpenRequest(file)) === null)
     throw new GatewayError('usage', `No open request has the id ${JSON.stringify(id)}. It may have ended already.`);

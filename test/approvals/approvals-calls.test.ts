@@ -275,13 +275,12 @@ describe('an approval request without a decision', () => {
     at.process.kill('SIGKILL');
     await calling;
     await waitFor(async () => (await readPetitions(join(at.cwd, '.toolgate'))).length === 0);
-    expect((await cli(['approve', id], at)).code).not.toBe(0);
+    expect((await cli(['approve', id], at)).stderr).toContain('The gateway was stopped or restarted while');
     const again = await startHttp({ config: config(), env, cwd: at.cwd });
     const next = await again.connect();
     const second = call(next.client, 'a_count');
     const petition = await waiting(again);
     expect(petition.id).not.toBe(id);
-    expect(readdirSync(join(again.cwd, '.toolgate/approvals'))).toEqual([`${petition.id}.json`]);
     await cli(['approve', petition.id], again);
     expect(await second).toBe('1');
   });

@@ -12,6 +12,7 @@ import {
 import { connectSse, type HttpConnection, type Told } from '../support/connection.ts';
 import { type HttpGateway, startModernStdio, startStdio } from '../support/gateway.ts';
 import { connectModernHttp } from '../support/modern.ts';
+import { withoutServer } from '../support/questions.ts';
 import { NAMESPACE } from './servers.ts';
 import type { Side } from './sides.ts';
 
@@ -149,8 +150,10 @@ function answering(capabilities: ClientCapabilities, asked: Asked[]): Answers {
     able.map(([, method, answer]) => [
       method,
       (params = {}) => {
-        asked.push({ method, params: params as Asked['params'] });
-        return answer(params);
+        const { message } = params as { message?: string };
+        const told = { ...params, ...(message !== undefined && { message: withoutServer(message) }) };
+        asked.push({ method, params: told as Asked['params'] });
+        return answer(told);
       },
     ]),
   );

@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
 import { at, command, configOf, RELATED, startTasks } from '../support/mcp-tasks.ts';
 import { waitFor } from '../support/processes.ts';
+import { withoutServer } from '../support/questions.ts';
 import { server } from '../support/server.ts';
 
 const ASKED = { capabilities: { elicitation: {} } };
@@ -123,8 +124,9 @@ describe.each(['stdio', 'http'])('servers of 2025-11-25 on %s', (way) => {
     const client = await open();
     const asked: unknown[] = [];
     client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
-      asked.push([params.message, params._meta?.[RELATED]]);
-      return { action: 'accept', content: { word: params.message } };
+      const message = withoutServer(params.message);
+      asked.push([message, params._meta?.[RELATED]]);
+      return { action: 'accept', content: { word: message } };
     });
     // Two at once: a message that names its task has one recipient.
     const ids = [

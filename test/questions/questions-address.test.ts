@@ -36,6 +36,12 @@ async function open(gateway: HttpGateway, capabilities: object, action: ElicitRe
 const callModern = (gateway: HttpGateway, name: string, args: object, capabilities: object, more: object = {}) =>
   request(gateway, 'tools/call', { name, arguments: args, ...more }, capabilities);
 
+/** What a question says, and which server asks it. */
+const saying = (message: string) => ({
+  message: expect.stringMatching(new RegExp(`^Server "[\\w-]+" asks: ${message}$`)),
+  _meta: { 'toolgate/server': expect.stringMatching(/^[\w-]+$/) },
+});
+
 describe.each(SHARED_OVER)('URL elicitation by a server over %s with share = "%s"', (over, share) => {
   const start = () => startPersonal(over, `share = "${share}"\n`);
 
@@ -45,7 +51,7 @@ describe.each(SHARED_OVER)('URL elicitation by a server over %s with share = "%s
     expect(JSON.parse(await one.call('url', { id: 'first' }))).toEqual({ action: 'accept' });
     expect(JSON.parse(await two.call('url', { id: 'second' }))).toEqual({ action: 'accept' });
     expect(one.asked).toEqual([
-      { mode: 'url', elicitationId: 'first', url: 'https://example.com/first', message: 'Go to first' },
+      { mode: 'url', elicitationId: 'first', url: 'https://example.com/first', ...saying('Go to first') },
     ]);
     await one.call('finish', { id: 'first' });
     await two.call('finish', { id: 'second' });
@@ -85,7 +91,7 @@ describe.each(SHARED_OVER)('URL elicitation by a server over %s with share = "%s
     expect(Object.values(asked.result!.inputRequests!)).toEqual([
       {
         method: 'elicitation/create',
-        params: { mode: 'url', url: 'https://example.com/m', message: 'Go to m' },
+        params: { mode: 'url', url: 'https://example.com/m', ...saying('Go to m') },
       },
     ]);
     const { result } = await callModern(gateway, 'url', { id: 'm' }, URLS, answersTo(asked, { action: 'accept' }));
@@ -102,7 +108,7 @@ describe.each(SHARED_OVER)('URL elicitation by a server over %s with share = "%s
       inputRequests: {
         'address-1': {
           method: 'elicitation/create',
-          params: { mode: 'url', url: 'https://example.com/r', message: 'Go to r' },
+          params: { mode: 'url', url: 'https://example.com/r', ...saying('Go to r') },
         },
       },
       requestState: expect.stringMatching(/^toolgate\./),
@@ -152,7 +158,7 @@ describe('URL elicitation by a modern server', () => {
         {
           mode: 'url',
           url: 'https://example.com/visit',
-          message: 'Go there',
+          ...saying('Go there'),
           elicitationId: expect.stringMatching(/^[\w-]{36}$/),
         },
       ]);

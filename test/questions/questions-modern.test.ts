@@ -29,8 +29,9 @@ describe('a legacy server and a stateless client', () => {
         'question-1': {
           method: 'elicitation/create',
           params: {
-            message: 'ü☃#1',
+            message: expect.stringMatching(/^Server "[\w-]+" asks: ü☃#1$/),
             requestedSchema: { type: 'object', properties: { word: { type: 'string' } } },
+            _meta: { 'toolgate/server': expect.stringMatching(/^[\w-]+$/) },
           },
         },
       },

@@ -11,7 +11,7 @@ import { startHttp, startStdio } from '../support/gateway.ts';
 import { killServer } from '../support/in-process-server.ts';
 import { textOf } from '../support/modern-servers.ts';
 import { waitFor } from '../support/processes.ts';
-import { ABLE, answersTo, askedIn, callModern } from '../support/questions.ts';
+import { ABLE, answersTo, askedIn, callModern, withoutServer } from '../support/questions.ts';
 import { messagesOf } from '../support/relay-clients.ts';
 import { server } from '../support/server.ts';
 import { configOf, OVER, type Over, placeOf, SHARED_OVER, startPersonal } from './personal.ts';
@@ -25,7 +25,9 @@ function neverAnswer(client: Client) {
     signal.addEventListener('abort', () => cancelled.push(what));
     return new Promise<never>(() => {});
   };
-  client.setRequestHandler(ElicitRequestSchema, ({ params }, { signal }) => keep(params.message, signal));
+  client.setRequestHandler(ElicitRequestSchema, ({ params }, { signal }) =>
+    keep(withoutServer(params.message), signal),
+  );
   client.setRequestHandler(CreateMessageRequestSchema, (_, { signal }) => keep('sampling', signal));
   client.setRequestHandler(ListRootsRequestSchema, (_, { signal }) => keep('roots', signal));
   return { client, asked, cancelled };

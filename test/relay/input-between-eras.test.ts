@@ -79,6 +79,9 @@ describe('a request of a client', () => {
 const QUESTION = '{"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"n":1.0}}}';
 const ASKING = `{ "inputRequests":{"a":${QUESTION}},"requestState":"s\\u0074ate" ,"resultType":"input_required"}`;
 
+const withoutOrigin = (text: string) =>
+  text.replace(/Server \\"[\w-]+\\" asks: /, '').replace(/,"_meta":\{"toolgate\/server":"[\w-]+"\}/, '');
+
 /** The error for a client that declared no capability. */
 const NEEDED = 'needs a client that supports elicitation/create';
 
@@ -88,7 +91,8 @@ describe.each(titled(asking.filter(({ client }) => client === 'modern')))('%s', 
   it.each(methods)('delivers a question and its answer: %s', async (method) => {
     const { request, dictate, target, upstreamTarget, meta } = findRoute(routes, path);
     const asked = await request(method, dictate(method, `"result":${ASKING}`));
-    expect(outcomeOf(asked)).toBe(`"result":${ASKING}`);
+    // The name of the server is added; every other byte stays.
+    expect(withoutOrigin(outcomeOf(asked))).toBe(`"result":${ASKING}`);
     const answers =
       '"inputResponses" : {"a":{"action":"accept","content":{"n":9007199254740993}}},"requestState":"s\\u0074ate"';
     const got = await seen(path, method, `{${target(method)},${answers},${meta()}}`);

@@ -20,6 +20,11 @@ export interface Asked {
   readonly questions: string[];
 }
 
+/** The text of a question without the name of the server that Toolgate puts in front of it. */
+export function withoutServer(message: string): string {
+  return message.replace(/^Server "[^"]*" asks: /, '');
+}
+
 /** Answers a question; the message is the text of the question. */
 export type Answering = (message: string) => ElicitResult | Promise<ElicitResult>;
 
@@ -29,8 +34,9 @@ export const accept: Answering = (message) => ({ action: 'accept', content: { wo
 export function answerWith(client: Client, answering: Answering): Asked {
   const questions: string[] = [];
   client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
-    questions.push(params.message);
-    return answering(params.message);
+    const message = withoutServer(params.message);
+    questions.push(message);
+    return answering(message);
   });
   client.setRequestHandler(CreateMessageRequestSchema, async () => {
     questions.push('sampling');
@@ -112,7 +118,9 @@ export function answersTo({ result }: ModernReply, answer: object = { action: 'a
 
 /** The questions in a reply. */
 export function askedIn({ result }: ModernReply): (string | undefined)[] {
-  return Object.values(result?.inputRequests ?? {}).map(({ params }) => params.message);
+  return Object.values(result?.inputRequests ?? {}).map(({ params }) =>
+    params.message === undefined ? undefined : withoutServer(params.message),
+  );
 }
 
 /** The text of a good result, as JSON. */

@@ -6,7 +6,7 @@ import { type Dock, startDock } from '../support/dock.ts';
 import { callsInFlight } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
-import { answersTo, askedIn, callModern, openLegacy, request } from '../support/questions.ts';
+import { answersTo, askedIn, callModern, openLegacy, request, withoutServer } from '../support/questions.ts';
 
 const typescript = `
 import { defineTool } from 'toolgate';
@@ -206,8 +206,9 @@ describe.each(languages)('a tool in a folder (%s)', (language) => {
     const ended: string[] = [];
     const waiting = await openLegacy(dock, () => new Promise(() => {}));
     waiting.client.setRequestHandler(ElicitRequestSchema, async ({ params }, { signal }) => {
-      waiting.questions.push(params.message);
-      signal.addEventListener('abort', () => ended.push(params.message));
+      const message = withoutServer(params.message);
+      waiting.questions.push(message);
+      signal.addEventListener('abort', () => ended.push(message));
       return new Promise(() => {});
     });
     expect(await call(waiting.client, named('give_up'))).toBe('done without it');

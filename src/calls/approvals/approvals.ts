@@ -26,6 +26,11 @@ export interface ApprovalRequests {
   list(): ApprovalRequest[];
   /** Returns false if the approval request does not exist or is no longer open. */
   decide(id: string, decision: Verdict): boolean;
+  /**
+   * The gateway is about to stop. Calls that wait are answered now: a person may need longer than the gateway has. Calls
+   * that come later are refused.
+   */
+  stop(): void;
 }
 
 export interface Approvals extends ApprovalRequests {
@@ -51,6 +56,7 @@ export interface ApprovalsOptions {
 
 interface WaitingApproval {
   readonly request: ApprovalRequest;
+  readonly call: Call;
   readonly timer: NodeJS.Timeout;
   question: Question | null;
   decided(decision: Verdict): void;
@@ -74,13 +80,15 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
   /** For each agent and tool, the time until which no further approval is needed. */
   const lasting = new Map<string, number>();
   let board: ApprovalBoard | null = null;
+  let isStopped = false;
 
   function end(id: string, decision: Verdict, state: string): boolean {
     const waiting = open.get(id);
     if (waiting === undefined) return false;
     open.delete(id);
     clearTimeout(waiting.timer);
-    board?.retract(id);
+    if (isStopped) board?.leave(id);
+    else board?.retract(id);
     const { agent, tool, kind } = waiting.request;
     const { by, reason } = decision;
     if (decision.approved && decision.lasting !== null && kind === 'call')
@@ -96,6 +104,7 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
   }
 
   function requireRoom({ agent, tool }: ApprovalNeed, length: number): void {
+    if (isStopped) throw stopped(tool);
     if (length > LONGEST)
       throw new GatewayError(
         'too_large',
@@ -112,7 +121,7 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
       throw new GatewayError('source_busy', 'Too many calls are already waiting for an approval. Try again later.');
   }
 
-  function add(need: ApprovalNeed, decided: WaitingApproval['decided']): ApprovalRequest {
+  function add(need: ApprovalNeed, call: Call, decided: WaitingApproval['decided']): ApprovalRequest {
     const given = escaped(redact(need.arguments));
     requireRoom(need, given.length);
     const { timeout, onTimeout } = config().security;
@@ -128,7 +137,7 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
     };
     const late = { approved: onTimeout === 'allow', by: 'time', lasting: null, reason: 'nobody decided in time' };
     const timer = setTimeout(() => end(id, late, 'expired'), timeout);
-    open.set(id, { request, timer, question: null, decided });
+    open.set(id, { request, call, timer, question: null, decided });
     const { agent, tool, reason } = request;
     events.emit('approval', { id, state: 'asked', agent, tool, by: agent, reason });
     return request;
@@ -190,7 +199,7 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
       decided({ approved: false, by: 'client', lasting: null, reason });
       return { withdraw: nothing };
     }
-    const request = add(need, decided);
+    const request = add(need, call, decided);
     if (approvers !== 'client') {
       board ??= openBoard();
       board.publish(request);
@@ -201,7 +210,9 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
       if (waiting === undefined) return;
       // The caller has gone, so there is nothing to report the decision to.
       waiting.decided = nothing;
-      end(request.id, { approved: false, by: request.agent, lasting: null, reason }, 'withdrawn');
+      const by = isStopped ? 'the gateway' : request.agent;
+      const why = isStopped ? 'it is being stopped' : reason;
+      end(request.id, { approved: false, by, lasting: null, reason: why }, isStopped ? 'ended' : 'withdrawn');
     };
     return { withdraw };
   }
@@ -241,6 +252,13 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
     ask,
     list: () => [...open.values()].map(({ request }) => request),
     decide,
+    stop() {
+      isStopped = true;
+      for (const { call, request } of [...open.values()]) {
+        call.waiting?.quit();
+        call.fail(stopped(request.tool));
+      }
+    },
     async close() {
       for (const { timer } of open.values()) clearTimeout(timer);
       open.clear();
@@ -253,6 +271,17 @@ function denied(tool: string, { by, reason }: Verdict): GatewayError {
   const why = reason === '' ? '' : `: ${reason}`;
   const text = `The call of "${tool}" needs the approval of a person and was not approved (by ${by})${why}. Do not try it again unless you are told to.`;
   return new GatewayError('not_approved', text);
+}
+
+/** In seconds. About as long as a restart takes. */
+const RETRY_AFTER = 10;
+
+function stopped(tool: string): GatewayError {
+  return new GatewayError(
+    'source_unavailable',
+    `The call of "${tool}" needs the approval of a person, and the gateway is being stopped or restarted. It was not made. Call again in a moment.`,
+    { details: { retryAfter: RETRY_AFTER } },
+  );
 }
 
 function lengthOf(requests: readonly ApprovalRequest[]): number {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import { toObject } from '../../../base/objects.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
-import type { Verdict } from '../../../store/approval-files.ts';
+import { approvalsFolder, endedText, isEnded, type Verdict } from '../../../store/approval-files.ts';
 import { pathOf } from '../path.ts';
 import { readJson } from '../wire/body.ts';
 import { requireJson } from '../wire/content-types.ts';
@@ -18,7 +18,7 @@ export function listApprovals({ approvals }: Gateway, response: ServerResponse, 
 }
 
 export async function decideApproval(
-  { approvals }: Gateway,
+  { approvals, config }: Gateway,
   request: IncomingMessage,
   response: ServerResponse,
   headers: readonly string[],
@@ -26,11 +26,13 @@ export async function decideApproval(
   requireJson(request.headers);
   const id = pathOf(request.url ?? '').slice(APPROVALS_PATH.length + 1);
   const verdict = readVerdict(await readJson(request, MOST_BYTES));
-  if (!approvals.decide(id, verdict))
+  if (!approvals.decide(id, verdict)) {
+    if (await isEnded(approvalsFolder(config.dataDir), id)) throw new GatewayError('path_unknown', endedText(id));
     throw new GatewayError(
       'path_unknown',
       `There is no approval request ${JSON.stringify(id)}, or it has already been decided.`,
     );
+  }
   sendFresh(response, { id, decision: verdict.approved ? 'approve' : 'deny' }, headers);
 }
 
