@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { runs } from '../../test/support/wide.ts';
 import { parseCommandLine, scanCommandLine } from './shell.ts';
 
 describe('a line that needs no shell', () => {
@@ -13,6 +14,7 @@ describe('a line that needs no shell', () => {
     ['a "x\\"y\\\\z\\n"', ['a', 'x"y\\z\\n']],
     ['a "\\$HOME" \'$HOME\' \\$HOME', ['a', '$HOME', '$HOME', '$HOME']],
     ['a "one\ntwo" b\\\nc', ['a', 'one\ntwo', 'bc']],
+    ['a "b\\\nc" \\\nd', ['a', 'bc', 'd']],
     ['a --flag=x@1.2 git+https://h/p#part %d x,y', ['a', '--flag=x@1.2', 'git+https://h/p#part', '%d', 'x,y']],
     ["a ';' '|' \\& \"*\"", ['a', ';', '|', '&', '*']],
     ['node naïve ✓ 日本', ['node', 'naïve', '✓', '日本']],
@@ -68,6 +70,17 @@ describe('a line with something special to a shell', () => {
   it('always goes to cmd.exe on Windows', () => {
     expect(parseCommandLine('npx -y x', 'win32')).toEqual({ file: 'cmd.exe', args: ['/d', '/s', '/c', 'npx -y x'] });
   });
+});
+
+it('a line break ends a command, and a comment', () => {
+  expect(scanCommandLine('a b\nc d')).toMatchObject({
+    commands: [
+      ['a', 'b'],
+      ['c', 'd'],
+    ],
+    need: 'shell',
+  });
+  expect(scanCommandLine("a # isn't it\nc")).toMatchObject({ commands: [['a'], ['c']], need: 'shell' });
 });
 
 describe('a line that cannot be run', () => {
@@ -134,13 +147,14 @@ describe.each(shells)('%s', (shell, ...options) => {
         compared += plain.length;
         expect(plain.map((line) => scanCommandLine(line).commands[0])).toEqual(wordsOf(plain));
       }),
-      { numRuns: 30 },
+      { numRuns: runs(100) },
     );
     expect(compared).toBeGreaterThan(500);
   });
 
   it('runs a line with `exec` in front as it runs the line itself', () => {
-    const print = `${process.execPath} -e 'console.log(JSON.stringify(process.argv.slice(1)))' --`;
+    // A program, because `exec` cannot start the builtin of that name.
+    const print = `/usr/bin/printf '<%s>'`;
     const run = (line: string) => {
       const { stdout, status } = spawnSync(shell!, [...options, '-c', line], {
         env: { X: 'a  b;c', HOME: '/h' },

@@ -74,7 +74,7 @@ describe('the keys of the issuer', () => {
     expect(await status(gateway, issuer.sign({ sub: 'a', aud: gateway.url }))).toBe(200);
     issuer.failing = 503;
     expect(await status(gateway, issuer.sign({ sub: 'b', aud: gateway.url }))).toBe(200);
-    expect(await status(gateway, issuer.sign({ sub: 'c', aud: gateway.url }, {}, await makeKey('RS256')))).toBe(401);
+    expect(await status(gateway, issuer.sign({ sub: 'c', aud: gateway.url }, {}, await makeKey('ES256')))).toBe(401);
     expect(await status(gateway, issuer.sign({ sub: 'd', aud: gateway.url }))).toBe(200);
   });
 
@@ -82,7 +82,7 @@ describe('the keys of the issuer', () => {
     const issuer = await startIssuer();
     await issuer.rotate();
     const gateway = await start(issuer);
-    const key = await makeKey('RS256');
+    const key = await makeKey('ES256');
     const statuses: number[] = [];
     for (let i = 0; i < 50; i++)
       statuses.push(await status(gateway, issuer.sign({ sub: 'm', aud: gateway.url }, { kid: `made-up-${i}` }, key)));

@@ -4,6 +4,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { runs } from '../support/wide.ts';
 import { heard, splitOutcome, spoken } from './eras.ts';
 import { outcome, spread } from './json.ts';
 import { membersOf } from './members.ts';
@@ -42,7 +43,7 @@ describe.each(clients)('an answer over several lines for a %s client on %s', (cl
         if (door === 'stdio') expect(got).not.toMatch(/[\r\n]/);
         expect(parts(unspread(got))).toEqual(parts(unspread(heard(said.trimEnd(), route, 'tools/call'))));
       }),
-      { numRuns: 20 },
+      { numRuns: runs(60) },
     );
   });
 });

@@ -75,7 +75,8 @@ export async function startServer(
   let http: Server;
   const port = await freePort();
   const open = async () => {
-    http = createServer(async (request, response) => {
+    // After Node's five seconds a busy machine may use a connection at the moment in which it is closed.
+    http = createServer({ keepAliveTimeout: 120_000 }, async (request, response) => {
       const { method: verb = '', headers } = request;
       const body = Buffer.concat(await request.toArray()).toString();
       const message: Message = body === '' ? { method: '' } : JSON.parse(body);

@@ -57,7 +57,7 @@ export async function runTool(
     env: childEnv({ HOME: home, ...options.env }),
   });
   child.process.stdin.end(options.input);
-  const ms = options.timeout ?? 25_000;
+  const ms = options.timeout ?? 55_000;
   const exit = await within(ms, child.exited);
   const stdout = child.stdout();
   const stderr = child.stderr();

@@ -2,13 +2,14 @@
  * A folder of tools that is added, edited or deleted is noticed within a second. An event that changes nothing is not
  * reported.
  */
-import { copyFileSync, cpSync, mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, cpSync, mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { NamespaceScan } from '../../src/workers/namespaces.ts';
 import { type WatchOptions, watchNamespaces } from '../../src/workers/watch-folders.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { asOtherUser } from '../support/other-user.ts';
 import { waitFor } from '../support/processes.ts';
 import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
 
@@ -148,6 +149,23 @@ it('the folder watcher watches folders in other locations, and follows a new lis
   writeFileSync(join(one, 'x.py'), '3');
   await sleep(700);
   expect(told.length).toBe(count);
+});
+
+it('the folder watcher notices changes in a folder that it may not watch, because it looks there every second', async () => {
+  const dataDir = tempFolder();
+  await asOtherUser(dataDir, async () => {
+    // Enough to use what is in it, but not to read its list, which watching needs.
+    chmodSync(dataDir, 0o300);
+    const watching = await watchNamespaces({ dataDir, changed: () => {} });
+    try {
+      writeFiles(dataDir, { 'tools/a/x.py': '1' });
+      // A folder that is watched is looked at every ten seconds.
+      await waitFor(() => watching.scan.namespaces.length === 1, 8_000);
+    } finally {
+      watching.close();
+      chmodSync(dataDir, 0o700);
+    }
+  });
 });
 
 it('the folder watcher checks only on request if watching is disabled', async () => {
