@@ -19,6 +19,7 @@ from fastmcp.tools.function_tool import FunctionTool, ToolMeta
 from .items import COMPONENTS, MARKS, PreparedItem, prepare_item
 from .last_good import VersionLoader, importing_from, read_versions
 from .prepared import PreparedTool
+from .sdk import offer_sdk_modules
 
 Failure = dict[str, Any]
 Prepared = Union[PreparedTool, PreparedItem]
@@ -35,6 +36,7 @@ def discover(folder: str, last_good: str | None = None) -> Found:
     """`last_good` is the folder with earlier versions of files, which take the place of files that fail."""
     # Last, so that "import docker" does not import a tool file called docker.py.
     sys.path.append(folder)
+    offer_sdk_modules()
     files = tool_files(folder)
     names = {file: module_name(os.path.join(folder, file)) for file in files}
     found, failed = load_all(folder, files, names)

@@ -3,9 +3,12 @@
  * changed server is started next to the old one and takes over after its first attempt to start. A removed one finishes
  * its calls.
  */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { toObject } from '../base/objects.ts';
 import { counted } from '../base/text.ts';
 import type { Contribution } from '../catalog/catalog.ts';
-import { EMPTY_OFFER, type Kind } from '../catalog/item.ts';
+import { EMPTY_OFFER, type Item, type Kind, type Offer } from '../catalog/item.ts';
 import { mayBeNamed, type Naming } from '../catalog/names.ts';
 import type { BrokenEntry } from '../config/broken.ts';
 import type { Config } from '../config/config.ts';
@@ -133,6 +136,8 @@ interface FleetMember {
   nextStamp: string | null;
   /** Why a folder is not served as it is now, but as it was before; null if it is. */
   refused: FileProblem | null;
+  /** Items of the source whose files were deleted. They are not offered, although the source still has them. */
+  deleted: ReadonlySet<Item>;
 }
 
 export class Fleet {
@@ -220,6 +225,7 @@ export class Fleet {
       successor: null,
       nextStamp: null,
       refused: null,
+      deleted: NONE_DELETED,
     };
     this.#byId.set(member.id, member);
     return member;
@@ -277,9 +283,12 @@ export class Fleet {
     if (config.launch.kind === 'folder' && isBroken && old.present) {
       const message = successor.status().detail;
       member.refused = { file: 'the folder as it is now', line: null, message, isKept: true };
+      member.deleted = deletedItems(old.offer, config.launch.folder);
       void successor.close();
+      if (member.deleted.size > 0) this.#context.changed();
       return;
     }
+    member.deleted = NONE_DELETED;
     for (const [client, uris] of old.subscribed) {
       const subscriptions = successor.subscriptions(client);
       for (const uri of uris) void subscriptions.add(uri).catch(() => {});
@@ -298,12 +307,12 @@ export class Fleet {
   }
 
   contributions(): Contribution[] {
-    return this.#members.map(({ id, config, source }) => ({
+    return this.#members.map(({ id, config, source, deleted }) => ({
       id,
       key: config.key,
       namespace: config.namespace,
       description: config.description,
-      offer: source.offer,
+      offer: withoutItems(source.offer, deleted),
       present: source.present,
       absence: source.absence,
     }));
@@ -402,6 +411,19 @@ export class Fleet {
     );
     return [...current, ...this.#leaving];
   }
+}
+
+const NONE_DELETED: ReadonlySet<Item> = new Set();
+
+/** The items of a folder whose files are no longer there. */
+function deletedItems({ items }: Offer, folder: string): ReadonlySet<Item> {
+  const fileOf = ({ bytes }: Item) => toObject(toObject(JSON.parse(bytes.toString()))._meta)['toolgate/file'];
+  const isDeleted = (file: unknown) => typeof file === 'string' && !existsSync(join(folder, file));
+  return new Set(items.filter((item) => isDeleted(fileOf(item))));
+}
+
+function withoutItems(offer: Offer, left: ReadonlySet<Item>): Offer {
+  return left.size === 0 ? offer : { ...offer, items: offer.items.filter((item) => !left.has(item)) };
 }
 
 /** The running member for each server whose launch did not change. */

@@ -166,3 +166,24 @@ for (const { name, ending, file, usesHelper, helper, syntaxError, throwing, miss
     });
   });
 }
+
+describe('a folder whose dependencies cannot be installed any more', { timeout: 180_000 }, () => {
+  it('is served as it was, without the tools of deleted files', async () => {
+    const { file } = typescript;
+    const dock = await openDock({ 'hot/a.ts': file({ one: '1' }), 'hot/gone.ts': file({ gone: 'x' }) });
+    await dock.lists('hot_gone', 'hot_one');
+    dock.put('hot/package.json', '{');
+    dock.remove('hot/gone.ts');
+    await dock.lists('hot_one');
+    await expect(dock.call('hot_gone')).rejects.toMatchObject({ code: 'item_unknown' });
+    expect((await dock.call('hot_one')).text).toBe('1');
+    expect(problemsOf(dock)).toEqual(['the folder as it is now kept']);
+
+    // An edit is served when the folder can be installed again.
+    dock.put('hot/a.ts', file({ one: '2' }));
+    dock.put('hot/package.json', '{}');
+    await dock.answers('hot_one', '2');
+    await dock.lists('hot_one');
+    expect(problemsOf(dock)).toEqual([]);
+  });
+});

@@ -35,6 +35,46 @@ describe.skipIf(noPython)('the Python files of a folder', () => {
     expect(host.ready.tools[2]?._meta).toMatchObject({ 'toolgate/file': 'my-tools.py' });
   });
 
+  it('may use the FastMCP of version 1 of the MCP SDK, whichever version is installed', async () => {
+    const host = await startHost({
+      'sdk.py': `from mcp.server.fastmcp import Context, FastMCP, Image
+from mcp.server.fastmcp.exceptions import ToolError
+from mcp.server.fastmcp.prompts.base import UserMessage
+
+mcp = FastMCP("Demo", host="0.0.0.0", port=8000, stateless_http=True)
+
+@mcp.tool()
+def add(a: int, b: int) -> int:
+    """Adds two numbers."""
+    return a + b
+
+@mcp.tool(title="Greet", structured_output=False)
+async def greet(name: str, ctx: Context) -> str:
+    await ctx.info("greeting")
+    if name == "":
+        raise ToolError("nobody")
+    return f"Hello, {name}!"
+
+@mcp.resource("demo://readme")
+def readme() -> str:
+    return "read"
+
+@mcp.prompt()
+def ask(topic: str) -> list[UserMessage]:
+    return [UserMessage(f"Tell me about {topic}.")]
+
+if __name__ == "__main__":
+    mcp.run()
+`,
+    });
+    expect(host.ready.failed).toEqual([]);
+    expect(names(host)).toEqual(['add', 'greet']);
+    expect(host.ready.tools[1]).toMatchObject({ title: 'Greet' });
+    expect(JSON.stringify(await host.call('add', { a: 1, b: 2 }))).toContain('3');
+    expect(JSON.stringify(await host.call('greet', { name: 'Ada' }))).toContain('Hello, Ada!');
+    expect(JSON.stringify(await host.call('greet', { name: '' }))).toContain('nobody');
+  });
+
   // A gateway starts no worker for such a folder.
   if (isWide)
     it('may be missing', async () => {
