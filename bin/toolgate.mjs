@@ -10,11 +10,14 @@ const main = new URL('../dist/cli/main.js', import.meta.url);
 // Only a checkout has this file. An installed package has no sources that could be newer.
 const staleness = new URL('../scripts/stale-build.mjs', import.meta.url);
 if (existsSync(main)) {
-  if (existsSync(staleness)) (await import(staleness.href)).warnIfStale();
   // Exporters of OpenTelemetry print on the console, and stdout belongs to the protocol or the result of a command.
   Object.assign(console, new Console({ stdout: process.stderr, stderr: process.stderr }));
   const { run } = await import(main.href);
-  process.exitCode = await run(process.argv.slice(2), process);
+  const running = run(process.argv.slice(2), process);
+  // A client waits for the first answer, so sources are compared after it, or when the command is done.
+  await Promise.race([running, new Promise((resolve) => setTimeout(resolve, 1_000).unref())]);
+  if (existsSync(staleness)) (await import(staleness.href)).warnIfStale();
+  process.exitCode = await running;
 } else {
   console.error('Toolgate is not built yet; run `npm run build` in its folder.');
   process.exitCode = 1;
