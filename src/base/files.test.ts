@@ -1,8 +1,8 @@
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { tempFolder } from '../../test/support/temp.ts';
-import { createFile, replaceFile, replaceFileDurably, writeFailure } from './files.ts';
+import { createFile, removeTemporaries, replaceFile, replaceFileDurably, writeFailure } from './files.ts';
 
 describe.each([
   ['replaceFile', replaceFile],
@@ -58,4 +58,17 @@ describe('a file that cannot be written', () => {
     const folder = tempFolder({ taken: 'a file' });
     await expect(replaceFile(join(folder, 'taken/inside.json'), '')).rejects.toMatchObject({ code: 'storage_failed' });
   });
+});
+
+it('removes temporary files that killed processes left behind, and nothing else', async () => {
+  const folder = tempFolder();
+  const old = new Date(Date.now() - 2 * 3_600_000);
+  const names = ['a.json.4242.17.tmp', 'a.json.4242.0f3c.tmp', 'a.json', 'notes.tmp'];
+  for (const name of names) {
+    writeFileSync(join(folder, name), '');
+    utimesSync(join(folder, name), old, old);
+  }
+  writeFileSync(join(folder, 'b.json.4242.18.tmp'), 'being written');
+  await removeTemporaries([folder, join(folder, 'missing')]);
+  expect(readdirSync(folder).sort()).toEqual(['a.json', 'b.json.4242.18.tmp', 'notes.tmp']);
 });

@@ -1,9 +1,8 @@
 /** Files that are replaced as a whole: a reader sees the old text or the new one, never half of one. */
-import { link, mkdir, open, rename, unlink, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import { link, mkdir, open, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { GatewayError, messageOf } from './errors.ts';
-
-let serial = 0;
 
 export function replaceFile(file: string, data: string | Uint8Array): Promise<void> {
   return viaTemporary(file, data, (temporary) => rename(temporary, file));
@@ -49,15 +48,34 @@ async function viaTemporary<T>(
   data: string | Uint8Array,
   use: (temporary: string) => Promise<T>,
 ): Promise<T> {
-  const temporary = `${file}.${process.pid}.${++serial}.tmp`;
+  // A name that nobody can guess, and `wx`: in a folder that others can write, a link could be waiting under it.
+  const temporary = `${file}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`;
   try {
     await mkdir(dirname(file), { recursive: true });
-    await writeFile(temporary, data, { mode: 0o600 });
+    await writeFile(temporary, data, { mode: 0o600, flag: 'wx' });
     return await use(temporary);
   } catch (error) {
     await unlink(temporary).catch(() => {});
     throw writeFailure(file, error);
   }
+}
+
+const TEMPORARY = /\.\d+\.[0-9a-f]+\.tmp$/;
+/** Longer than any write takes, also on another machine that shares the folder. */
+const LEFT_AFTER = 3_600_000;
+
+/** Removes the temporary files in these folders that killed processes left behind. */
+export async function removeTemporaries(folders: readonly string[]): Promise<void> {
+  for (const folder of folders)
+    for (const name of await readdir(folder).catch(() => [])) {
+      if (!TEMPORARY.test(name)) continue;
+      const path = join(folder, name);
+      const written = await stat(path).then(
+        ({ mtimeMs }) => mtimeMs,
+        () => null,
+      );
+      if (written !== null && Math.abs(Date.now() - written) > LEFT_AFTER) await unlink(path).catch(() => {});
+    }
 }
 
 /** What went wrong and what to do, by the code of the system. */

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -86,4 +86,27 @@ it('isAlive is true for running processes, including those of other users', () =
 it('isAlive is false for ids without a process', () => {
   // The first id is larger than any that Linux assigns.
   expect([4_194_999, 0, -1, 1.5, Number.NaN].map(isAlive)).toEqual([false, false, false, false, false]);
+});
+
+it('takes over a lock whose time is in the future once nobody has refreshed it for a while', async () => {
+  const path = join(tempFolder(), 'x.lock');
+  writeFileSync(path, '1 another-machine abc\n');
+  const future = new Date(Date.now() + 3_600_000);
+  utimesSync(path, future, future);
+  const started = performance.now();
+  let lock = await tryLock(path, 300);
+  expect(lock).toBeNull();
+  while (lock === null && performance.now() - started < 10_000) {
+    await sleep(50);
+    lock = await tryLock(path, 300);
+  }
+  expect(performance.now() - started).toBeGreaterThan(290);
+  expect(await lock?.isHeld()).toBe(true);
+  await lock?.release();
+});
+
+it('says at once that a folder is in the place of a lock', async () => {
+  const folder = tempFolder();
+  mkdirSync(join(folder, 'x.lock'));
+  await expect(withLock(join(folder, 'x'), async () => {})).rejects.toThrow('is a folder in the place of a lock file');
 });

@@ -68,13 +68,30 @@ export async function tryLock(path: string, silence = SILENCE): Promise<Lock | n
   };
 }
 
+/** What was seen of locks whose time is in the future, by path. */
+const ahead = new Map<string, { readonly stamp: string; readonly since: number }>();
+
+/** Whether a lock was not refreshed for so long. The clock of its holder may be ahead of ours: then we watch it ourselves. */
+function isSilent(path: string, holder: string, mtimeMs: number, silence: number): boolean {
+  const age = Date.now() - mtimeMs;
+  if (age >= 0) {
+    ahead.delete(path);
+    return age >= silence;
+  }
+  const stamp = `${mtimeMs} ${holder}`;
+  const seen = ahead.get(path);
+  if (seen?.stamp !== stamp) ahead.set(path, { stamp, since: performance.now() });
+  return seen?.stamp === stamp && performance.now() - seen.since >= silence;
+}
+
 async function removeAbandoned(path: string, silence: number): Promise<void> {
   const holder = await contentOf(path);
-  const age = await stat(path).then(
-    ({ mtimeMs }) => Date.now() - mtimeMs,
-    () => null,
-  );
-  if (holder === null || age === null || (age < silence && !isDead(holder))) return;
+  const found = await stat(path).catch(() => null);
+  if (found?.isDirectory())
+    throw new GatewayError('storage_failed', `${path} is a folder in the place of a lock file. Remove it.`);
+  if (holder === null || found === null) return;
+  if (!isSilent(path, holder, found.mtimeMs, silence) && !isDead(holder)) return;
+  ahead.delete(path);
   const aside = `${path}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`;
   // Only one of several processes can move the file. If it moved a newer lock, it puts that back.
   await rename(path, aside).catch(() => {});

@@ -54,7 +54,7 @@ interface Watched {
   stampOf(path: string): string;
   contentOf(path: string): string | null;
   /** How many milliseconds a changed path must rest before it is reported. */
-  restOf(before: Mark, now: Mark): number;
+  restOf(before: FileMark, now: FileMark): number;
   /** Whether every change inside of the path counts, which is a folder. */
   readonly isInside: boolean;
 }
@@ -117,7 +117,7 @@ function watchPath(file: string, changed: () => void, watched: Watched): FileWat
       });
     }
   };
-  const report = (content: string | null, mark: Mark) => {
+  const report = (content: string | null, mark: FileMark) => {
     resting = null;
     lastContent = content;
     lastMark = mark;
@@ -144,7 +144,7 @@ function watchPath(file: string, changed: () => void, watched: Watched): FileWat
 }
 
 /** What tells a file that was replaced from one that is written in place. */
-interface Mark {
+interface FileMark {
   /** Where the path leads, and to which file. */
   readonly place: string;
   readonly size: bigint;
@@ -152,9 +152,9 @@ interface Mark {
   readonly isRenamed: boolean;
 }
 
-const NO_FILE: Mark = { place: '', size: 0n, isRenamed: false };
+const NO_FILE: FileMark = { place: '', size: 0n, isRenamed: false };
 
-function markOf(path: string): Mark {
+function markOf(path: string): FileMark {
   try {
     const real = realpathSync(path);
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(real, { bigint: true });
@@ -165,7 +165,7 @@ function markOf(path: string): Mark {
 }
 
 /** A file that was renamed over the path, or that a link now leads to, is complete. Anything else may be half written. */
-function restOf(before: Mark, now: Mark): number {
+function restOf(before: FileMark, now: FileMark): number {
   const isOther = before.place !== now.place;
   if (isOther && now.isRenamed) return 0;
   return now.size === 0n || (!isOther && now.size < before.size) ? SHORTER_REST_MS : REST_MS;

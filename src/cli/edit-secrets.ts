@@ -48,8 +48,8 @@ async function withPrivateFile<T>(
   io: CommandIo,
   work: (file: string, openEditor: () => Promise<void>) => Promise<T>,
 ): Promise<T> {
-  const parent = isWritable('/dev/shm') ? '/dev/shm' : tmpdir();
-  removeLeftovers(parent);
+  removeEdits();
+  const parent = editFolder();
   const folder = mkdtempSync(join(parent, `${PREFIX}${process.pid}-`));
   let editor: ChildProcess | null = null;
   const remove = () => rmSync(folder, { recursive: true, force: true });
@@ -83,8 +83,12 @@ async function withPrivateFile<T>(
 
 const PREFIX = 'toolgate-secrets-';
 
-/** Removes the files of commands that were killed. */
-function removeLeftovers(parent: string): void {
+function editFolder(): string {
+  return isWritable('/dev/shm') ? '/dev/shm' : tmpdir();
+}
+
+/** Removes what commands that were killed have left behind: secrets as text. */
+export function removeEdits(parent = editFolder()): void {
   for (const name of readdirSync(parent)) {
     const pid = name.startsWith(PREFIX) ? Number.parseInt(name.slice(PREFIX.length), 10) : Number.NaN;
     if (Number.isNaN(pid) || isAlive(pid)) continue;

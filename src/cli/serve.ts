@@ -1,6 +1,7 @@
 /** `toolgate stdio` and `toolgate serve`: the commands that serve clients until they are stopped. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
+import { isLoopback } from '../base/loopback.ts';
 import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
 import { type ListeningDoor, openHttpDoor } from '../doors/http/server.ts';
@@ -129,6 +130,10 @@ function trustText({ url, isOpen }: ListeningDoor): string {
   return `http.trust_agent_header is on and no credential is configured: anyone who can reach ${url} can use every tool, as any agent.`;
 }
 
+function whoMayConnect(url: string): string {
+  return isLoopback(new URL(url).hostname) ? 'every program on this machine' : 'everyone who can reach this address';
+}
+
 function connectText(
   { url, isOpen }: ListeningDoor,
   token: boolean,
@@ -143,7 +148,7 @@ function connectText(
   const selects = controls.length > 0;
   return [
     `Toolgate is listening on ${paint('bold', url, io)}`,
-    ...(isOpen ? [paint('dim', 'No BEARER_TOKEN is set: every program on this machine may connect.', io)] : []),
+    ...(isOpen ? [paint('dim', `No BEARER_TOKEN is set: ${whoMayConnect(url)} may connect.`, io)] : []),
     ...(variable === 'TOOLGATE_TOKEN' ? [paint('dim', 'Each agent has its own token: toolgate agents.', io)] : []),
     // Since 2026-07-28 nothing distinguishes the clients of one agent.
     ...(selects ? [paint('dim', 'Newer clients (MCP 2026-07-28) share one set of active tools.', io)] : []),

@@ -1,5 +1,7 @@
 /** A gateway for the duration of one command. */
+import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
+import { removeTemporaries } from '../base/files.ts';
 import { counted } from '../base/text.ts';
 import { requireOutside } from '../config/inside.ts';
 import { type LoadOptions, loadConfig } from '../config/load.ts';
@@ -50,6 +52,8 @@ export async function startGateway(
     }
   }
   startLog(gateway, level, io);
+  void import('./edit-secrets.ts').then(({ removeEdits }) => removeEdits());
+  void removeTemporaries(['', 'toolsets', 'offers', 'verdicts', 'approvals'].map((name) => join(config.dataDir, name)));
   // Shown at every log level.
   if ((await findKey(config.vault).catch(() => null))?.isInsecure === true) warn(INSECURE_TEXT, io);
   for (const message of config.notices) gateway.events.emit('note', { source: 'configuration', message });

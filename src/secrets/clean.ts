@@ -15,7 +15,7 @@ export function createClean(values: Iterable<string>): Clean | null {
   const search = createSearch([...forms]);
   return (message) => {
     const text = message.toString('latin1');
-    if (searchFor(text, search) === text) return message;
+    if (searchFor(text, search, true) === text) return message;
     return Buffer.from(inStrings(text, search), 'latin1');
   };
 }
@@ -26,7 +26,7 @@ function inStrings(text: string, search: Search): string {
   for (let open = text.indexOf('"'); open >= 0; open = text.indexOf('"', at)) {
     let close = open + 1;
     while (close < text.length && text[close] !== '"') close += text[close] === '\\' ? 2 : 1;
-    clean += text.slice(at, open + 1) + searchFor(text.slice(open + 1, close), search);
+    clean += text.slice(at, open + 1) + searchFor(text.slice(open + 1, close), search, true);
     at = close;
     if (at >= text.length) break;
     clean += '"';

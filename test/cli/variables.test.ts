@@ -162,8 +162,9 @@ describe('environment variables', () => {
       };
       expect(await from('https://app.example')).toEqual([200, 'https://app.example']);
       expect(await from('https://other.example')).toEqual([403, null]);
-      const open = await startHttp({ config: '', env: { CORS_ORIGINS: '*' } });
-      const reply = await open.post(initialize(), { origin: 'https://anywhere.example' });
+      const open = await startHttp({ config: '', env: { CORS_ORIGINS: '*', BEARER_TOKEN: 'for-every-page' } });
+      const token = { authorization: 'Bearer for-every-page' };
+      const reply = await open.post(initialize(), { ...token, origin: 'https://anywhere.example' });
       expect(reply.headers.get('access-control-allow-origin')).toBe('https://anywhere.example');
     },
     async MCP_SESSION_TTL_HOURS() {

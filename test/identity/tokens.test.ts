@@ -235,6 +235,18 @@ describe('a token of the identity provider', () => {
     expect([reply.status, reply.headers.get('www-authenticate')]).toEqual([403, `Bearer realm="toolgate", ${tail}`]);
   });
 
+  it('names its agent with plain characters only, as identity providers do', async () => {
+    const plain = await startHttp({ config: `controls = []\n[http.jwt]\nissuer = "${issuer.issuer}"\n` });
+    const statusOf = async (sub: string) => {
+      const token = await issuer.sign({ sub, aud: plain.url });
+      return (await plain.post(initialize(), { authorization: `Bearer ${token}` })).status;
+    };
+    for (const sub of ['alice', 'a@example.com', 'auth0|5f7c8ec7', '00000000-aaaa-bbbb', 'repo:org/x:ref'])
+      expect([sub, await statusOf(sub)]).toEqual([sub, 200]);
+    for (const sub of [' alice', 'alice ', 'a b', '__proto__', '\u202eecila', 'ali\u200bce', 'älice', 'a\nb', '"a"'])
+      expect([sub, await statusOf(sub)]).toEqual([sub, 403]);
+  });
+
   it('is refused in the URL', async () => {
     const token = await issuer.sign(good());
     expect((await gateway.post(initialize(), {}, `/mcp?access_token=${token}`)).status).toBe(400);

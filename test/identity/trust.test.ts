@@ -7,6 +7,7 @@ import { runCli, startCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { initialize, PING, postLines, startSession } from '../support/raw-http.ts';
+import { logged, replaceFile } from '../support/running-gateway.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 
@@ -61,8 +62,26 @@ describe('with trust_agent_header and no credential', () => {
     expect([reply.status, reply.body]).toEqual([400, expect.stringContaining('X-Agent-Id')]);
   });
 
+  it('does not listen beyond loopback unless the names of the gateway are listed', async () => {
+    const { code, stderr } = await runCli(['serve', '--port', '0', '--host', '0.0.0.0'], { config: TRUST });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('http.allowed_hosts')]);
+  });
+
+  it('accepts only listed names, so that a page cannot reach it under its own', async () => {
+    const config = `${TRUST}allowed_hosts = ["tools.internal"]\n`;
+    const child = startCli(['serve', '--port', '0', '--host', '0.0.0.0'], { config });
+    const port = await waitFor(() => /0\.0\.0\.0:(\d+)/.exec(child.stdout())?.[1]);
+    const statusOf = async (host: string) =>
+      (await postLines(`http://127.0.0.1:${port}`, [`Host: ${host}`, 'X-Agent-Id: admin'], initialize())).status;
+    expect(await statusOf('evil.example')).toBe(403);
+    expect(await statusOf('tools.internal')).toBe(200);
+    expect(child.stdout()).toContain('everyone who can reach this address may connect');
+    expect(child.stdout()).not.toContain('this machine may connect');
+  });
+
   it('listens on any address, and prints a warning', async () => {
-    const child = startCli(['serve', '--port', '0', '--host', '0.0.0.0', '--log-level', 'silent'], { config: TRUST });
+    const config = `${TRUST}allowed_hosts = ["tools.internal"]\n`;
+    const child = startCli(['serve', '--port', '0', '--host', '0.0.0.0', '--log-level', 'silent'], { config });
     await waitFor(() => child.stdout().includes('http://0.0.0.0:'));
     expect(child.stderr()).toMatch(/warning: http\.trust_agent_header is on .* can use every tool, as any agent/);
     const { code, stdout } = await runCli(['doctor'], { config: TRUST });
@@ -70,8 +89,26 @@ describe('with trust_agent_header and no credential', () => {
   });
 });
 
+it('every origin is allowed only together with a credential', async () => {
+  const config = '[http]\nallowed_origins = ["*"]\n';
+  const { code, stderr } = await runCli(['serve', '--port', '0'], { config });
+  expect([code, stderr]).toEqual([2, expect.stringContaining('http.allowed_origins')]);
+  const closed = await startHttp({ config, env: { BEARER_TOKEN: TOKEN } });
+  expect((await closed.post(initialize(), { ...bearer(), origin: 'https://a.example' })).status).toBe(200);
+});
+
+it('an edit that allows every origin without a credential lets no page in', async () => {
+  const cwd = tempFolder({ 'tools.toml': '[http]\nallowed_origins = ["https://good.example"]\n' });
+  const gateway = await startHttp({ cwd, args: ['--log-level', 'info'] });
+  const from = async (origin: string) => (await gateway.post(initialize(), { origin })).status;
+  expect([await from('https://good.example'), await from('https://evil.example')]).toEqual([200, 403]);
+  replaceFile(cwd, '[http]\nallowed_origins = ["*"]\n');
+  await logged(gateway, 'configuration: ');
+  expect([await from('https://evil.example'), await from('null')]).toEqual([403, 403]);
+});
+
 it('agents by header are refused when trust_agent_header is switched off, and accepted when it is on again', async () => {
-  const cwd = tempFolder({ 'tools.toml': TRUST });
+  const cwd = tempFolder({ 'tools.toml': `${TRUST}allowed_hosts = ["tools.internal"]\n` });
   const child = startCli(['serve', '--port', '0', '--host', '0.0.0.0'], { cwd });
   const port = await waitFor(() => /0\.0\.0\.0:(\d+)/.exec(child.stdout())?.[1]);
   const statusOf = async () =>
@@ -79,7 +116,7 @@ it('agents by header are refused when trust_agent_header is switched off, and ac
   expect(await statusOf()).toBe(200);
   writeFiles(cwd, { 'tools.toml': '' });
   await waitFor(async () => (await statusOf()) === 401);
-  writeFiles(cwd, { 'tools.toml': TRUST });
+  writeFiles(cwd, { 'tools.toml': `${TRUST}allowed_hosts = ["tools.internal"]\n` });
   await waitFor(async () => (await statusOf()) === 200);
 });
 

@@ -127,7 +127,12 @@ export async function makeDoor(
       resource,
     }),
   );
-  const guard = createGuard(() => gateway.config.http, server.host, options.allowedHosts);
+  const guard = createGuard(
+    () => gateway.config.http,
+    server.host,
+    options.allowedHosts,
+    () => authenticator.isOpen,
+  );
   const front = new HttpFront({ gateway, base, guard, authenticator, router, fail });
 
   const timer = setInterval(() => {

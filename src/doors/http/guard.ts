@@ -16,25 +16,27 @@ const SAME_ORIGIN: readonly string[] = [];
 
 /**
  * `config` is read for each request, because it may be replaced. `boundHost` is the host our own server listens on;
- * null for the embedding program's server. `own` lists the host names that the program declares.
+ * null for the embedding program's server. `own` lists the host names that the program declares. `isOpen`: whether
+ * clients are admitted without a credential; then only listed names and origins are accepted, not any.
  */
 export function createGuard(
   config: () => HttpConfig,
   boundHost: string | null,
   own: readonly string[] | 'any' = [],
+  isOpen: () => boolean = () => false,
 ): Guard {
   // On addresses other than loopback, any name is accepted unless names are listed: a credential is required there.
   const anyHost = own === 'any' || (own.length === 0 && boundHost !== null && !isLoopback(boundHost));
   const ownHosts = own === 'any' ? [] : own.map((host) => host.toLowerCase());
 
   // Clients send the same host every time, so the last allowed one is cached until the list is replaced.
-  let last: { host: string | null; allowedHosts: readonly string[] } = { host: null, allowedHosts: [] };
+  let last = { host: '', allowedHosts: [] as readonly string[], isOpen: false };
 
   function hostAllowed(host: string): boolean {
     const { allowedHosts } = config();
-    if (host === last.host && allowedHosts === last.allowedHosts) return true;
+    if (host === last.host && allowedHosts === last.allowedHosts && isOpen() === last.isOpen) return true;
     if (!isKnown(host)) return false;
-    last = { host, allowedHosts };
+    last = { host, allowedHosts, isOpen: isOpen() };
     return true;
   }
 
@@ -44,7 +46,8 @@ export function createGuard(
     if (isLoopback(name) || name === boundHost || ownHosts.includes(name)) return true;
     const { allowedHosts, publicUrl } = config();
     if (publicUrl !== null && new URL(publicUrl).hostname === name) return true;
-    return allowedHosts.length > 0 ? allowedHosts.some((one) => one.toLowerCase() === name) : anyHost;
+    if (allowedHosts.length > 0) return allowedHosts.some((one) => one.toLowerCase() === name);
+    return anyHost && (own === 'any' || !isOpen());
   }
 
   return {
@@ -61,9 +64,10 @@ export function createGuard(
           { rule: 'http.allowed_hosts' },
         );
       }
+      if (origin === undefined) refuseForeignPage(request);
       if (origin === undefined || origin === `http://${host}` || origin === `https://${host}`) return SAME_ORIGIN;
       const { allowedOrigins } = config();
-      if (!allowedOrigins.includes(origin) && !allowedOrigins.includes('*')) {
+      if (!allowedOrigins.includes(origin) && (isOpen() || !allowedOrigins.includes('*'))) {
         throw new GatewayError(
           'forbidden',
           'The Origin is not allowed; add it to http.allowed_origins if it should be.',
@@ -80,6 +84,19 @@ export function createGuard(
       ];
     },
   };
+}
+
+/**
+ * A page of another site can fetch without an Origin, such as an image. It cannot read the answer, but could open
+ * sessions. A link that a person follows is fine.
+ */
+function refuseForeignPage({ headers }: IncomingMessage): void {
+  if (headers['sec-fetch-site'] !== 'cross-site' || headers['sec-fetch-dest'] === 'document') return;
+  throw new GatewayError(
+    'forbidden',
+    'A page of another site sent this request. If it may, it has to send its Origin (CORS), and that has to be in http.allowed_origins.',
+    { rule: 'http.allowed_origins' },
+  );
 }
 
 /** With two Host headers, we would use the first, and a proxy in front of us might use the second. */

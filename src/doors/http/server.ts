@@ -167,12 +167,16 @@ function listen(server: Server, port: number, host: string, portOption: string):
 /** Why the door must not listen there; null if it may. */
 function refusalToListen(
   host: string,
-  { trustAgentHeader, jwt, publicUrl }: HttpConfig,
+  { trustAgentHeader, jwt, publicUrl, allowedHosts, allowedOrigins }: HttpConfig,
   hasCredentials: boolean,
 ): string | null {
+  if (!hasCredentials && allowedOrigins.includes('*'))
+    return 'Toolgate does not let every web page in without a credential: any page that you visit could use your tools. Name the origins in http.allowed_origins (CORS_ORIGINS), or set BEARER_TOKEN.';
   if (isLoopback(host)) return null;
   if (!hasCredentials && !trustAgentHeader)
     return `Toolgate does not listen on ${host} without a credential, because anyone there could use your tools. Set BEARER_TOKEN, or listen on 127.0.0.1. Other credentials are the tokens of toolgate agents add, [agents.NAME] and [http.jwt]; if you trust the network itself, set http.trust_agent_header = true.`;
+  if (!hasCredentials && allowedHosts.length === 0 && publicUrl === null)
+    return `Toolgate does not listen on ${host} with http.trust_agent_header and without a credential unless http.allowed_hosts lists the names that clients use: any web page could reach it under a name of its own. Set it, such as allowed_hosts = ["tools.internal"], or set BEARER_TOKEN.`;
   if (jwt !== null && publicUrl === null)
     return `Toolgate cannot accept JWTs on ${host} without http.public_url, because tokens are issued for that address. Set it to the address that clients use, such as "https://tools.example.com/mcp".`;
   return null;

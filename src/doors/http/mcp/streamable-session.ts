@@ -43,7 +43,7 @@ export class StreamableSession extends Session {
     const resumed = lastEventId === undefined ? null : this.log.resume(lastEventId, response, headers);
     const stream = resumed ?? this.log.open(response, headers, 'standing');
     response.on('close', () => {
-      this.lastUse = Date.now();
+      this.lastUse = performance.now();
     });
     if (stream.kind !== 'standing') return;
     this.#standing = [...this.#standing.filter((one) => one.isOpen && one !== stream), stream];

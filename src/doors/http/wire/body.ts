@@ -6,6 +6,7 @@ import { type Identity, requireNotRevoked } from '../../../calls/identity.ts';
 import type { Message } from '../../../protocol/message.ts';
 import { readMessage, requireUniqueKeys } from '../../../protocol/read.ts';
 import { withHeaderTrace } from '../../../protocol/trace.ts';
+import { encodingProblem } from './content-types.ts';
 import type { Fail } from './reply.ts';
 
 /** One POST in progress. */
@@ -96,6 +97,11 @@ export function createBodyReader(
       done(post, body instanceof GatewayError || body.length <= limit() ? body : messageTooLarge(limit()));
       return;
     }
+    const problem = encodingProblem(request.headers);
+    if (problem !== null) {
+      done(post, problem);
+      return;
+    }
     request[POST] = post;
     request.on('data', onData);
     request.on('end', onEnd);
@@ -131,7 +137,8 @@ function messageTooLarge(limit: number): GatewayError {
  * `parse` if it is not JSON.
  */
 export async function readJson(request: IncomingMessage, limit: number): Promise<unknown> {
-  const bytes = request.readableEnded ? bodyBefore(request) : await readBytes(request, limit);
+  const read = request.readableEnded ? bodyBefore(request) : encodingProblem(request.headers);
+  const bytes = read ?? (await readBytes(request, limit));
   if (bytes instanceof GatewayError) throw bytes;
   if (bytes.length > limit) throw bodyTooLarge(limit);
   if (bytes.length === 0) return undefined;

@@ -9,9 +9,17 @@ const STREAM_TYPE = 'text/event-stream';
 export function requireJson({ 'content-type': type }: IncomingHttpHeaders): void {
   // Fast path: nearly all requests have exactly this type, which needs no parsing.
   if (type === JSON_TYPE) return;
-  const [named = ''] = (type ?? '').split(';', 1);
-  if (named.trim().toLowerCase() === JSON_TYPE) return;
-  throw new GatewayError('media_unsupported', 'Send the body as application/json.');
+  const [named = '', ...parameters] = (type ?? '').toLowerCase().split(';');
+  if (named.trim() !== JSON_TYPE) throw new GatewayError('media_unsupported', 'Send the body as application/json.');
+  const charset = parameters.map((one) => one.trim()).find((one) => one.startsWith('charset='));
+  if (charset !== undefined && !/^charset="?(utf-?8|us-ascii)"?$/.test(charset))
+    throw new GatewayError('media_unsupported', 'Send the body in UTF-8.');
+}
+
+/** A compressed body would be read as it is. Null if there is nothing wrong. */
+export function encodingProblem({ 'content-encoding': encoding }: IncomingHttpHeaders): GatewayError | null {
+  if (encoding === undefined || encoding.toLowerCase() === 'identity') return null;
+  return new GatewayError('media_unsupported', 'Send the body as it is, without Content-Encoding.');
 }
 
 export function requireJsonReader({ accept }: IncomingHttpHeaders): void {

@@ -7,6 +7,9 @@ import type { Backpressure } from './backpressure.ts';
 /** Answers with an error. `headers` belong in the reply. */
 export type Fail = (response: ServerResponse, error: unknown, headers: readonly string[]) => void;
 
+/** A page of another site must not embed data, nor a browser take it for something else. */
+const AS_DATA = ['x-content-type-options', 'nosniff', 'cross-origin-resource-policy', 'same-origin'] as const;
+
 /** Sends JSON. `backpressure` is for replies that may be large. */
 export function sendReply(
   response: ServerResponse,
@@ -17,7 +20,7 @@ export function sendReply(
 ): void {
   if (response.headersSent || response.destroyed) return;
   const length = String(replyLength(reply));
-  response.writeHead(status, [...headers, 'content-type', 'application/json', 'content-length', length]);
+  response.writeHead(status, [...headers, ...AS_DATA, 'content-type', 'application/json', 'content-length', length]);
   const text = replyText(reply);
   // Node sends headers and a string body in one write.
   if (text !== null) {
@@ -48,5 +51,6 @@ export function sendText(
 ): void {
   if (response.headersSent || response.destroyed) return;
   const length = String(Buffer.byteLength(text));
-  response.writeHead(status, [...headers, 'content-type', type, 'content-length', length]).end(text);
+  const data = headers.includes('x-content-type-options') ? [] : AS_DATA;
+  response.writeHead(status, [...headers, ...data, 'content-type', type, 'content-length', length]).end(text);
 }
