@@ -87,6 +87,6 @@ it('leaves text without a secret as it is, and takes linear time', () => {
     const started = performance.now();
     expect(redact(`\\u0041${hard}`)).toBe(`\\u0041${hard}`);
     // A quadratic search would take minutes.
-    expect(performance.now() - started).toBeLessThan(3000);
+    expect(performance.now() - started).toBeLessThan(10_000);
   }
 });

@@ -10,39 +10,72 @@ export interface Unescaped {
 }
 
 /**
- * Two halves of a surrogate pair are one escape. Begins at the first backslash of a run, because a search from each of
- * them would take quadratic time.
- */
-const ESCAPE = /(?<!\\)\\+(?:ud[89ab][0-9a-f]{2}\\+ud[c-f][0-9a-f]{2}|u[0-9a-f]{4}|[/"])?/gi;
-
-/**
  * Null if the text has no escape that the forms of a secret do not have themselves. With `isBytes`, a character of the
- * text is a byte of UTF-8.
+ * text is a byte of UTF-8. Written out, because a regular expression takes five times as long.
  */
 export function unescaped(text: string, isBytes: boolean): Unescaped | null {
   if (!text.includes('\\u') && !text.includes('\\/')) return null;
-  let plain = '';
+  const parts: string[] = [];
+  let length = 0;
   let at = 0;
   /** For each escape: where it begins and ends in the plain text, and in the original. */
   const escapes: number[] = [];
-  for (const { 0: found, index } of text.matchAll(ESCAPE)) {
-    plain += text.slice(at, index);
-    at = index + found.length;
-    const start = plain.length;
-    plain += meaningOf(found, isBytes);
-    escapes.push(start, plain.length, index, at);
+  for (let start = text.indexOf('\\'); start >= 0; start = text.indexOf('\\', at)) {
+    const after = afterBackslashes(text, start);
+    const next = text.charCodeAt(after);
+    let end = after;
+    let meaning = '\\';
+    if (next === SLASH || next === QUOTE) {
+      end++;
+      meaning = next === SLASH ? '/' : '"';
+    } else if (next === LETTER_U) {
+      let code = codeAt(text, after + 1);
+      if (code >= 0) {
+        end += 5;
+        meaning = String.fromCharCode(code);
+        // Two halves of a surrogate pair are one escape.
+        const more = (code & 0xfc00) === 0xd800 ? afterBackslashes(text, end) : end;
+        code = more > end && text.charCodeAt(more) === LETTER_U ? codeAt(text, more + 1) : -1;
+        if ((code & 0xfc00) === 0xdc00) {
+          end = more + 5;
+          meaning += String.fromCharCode(code);
+        }
+        if (isBytes && meaning > '\x7f') meaning = Buffer.from(meaning).toString('latin1');
+      }
+    }
+    parts.push(text.slice(at, start), meaning);
+    length += start - at;
+    escapes.push(length, length + meaning.length, start, end);
+    length += meaning.length;
+    at = end;
   }
-  plain += text.slice(at);
-  return { text: plain, original: (start, end) => [placeOf(escapes, start, 2), placeOf(escapes, end, 3)] };
+  parts.push(text.slice(at));
+  return { text: parts.join(''), original: (from, to) => [placeOf(escapes, from, 2), placeOf(escapes, to, 3)] };
 }
 
-function meaningOf(found: string, isBytes: boolean): string {
-  const last = found.at(-1)!;
-  if (last === '/' || last === '"' || last === '\\') return last;
-  const codes = found.match(/[0-9a-f]{4}/gi)!.map((code) => Number.parseInt(code, 16));
-  const characters = String.fromCharCode(...codes);
-  return isBytes ? Buffer.from(characters).toString('latin1') : characters;
+const BACKSLASH = 0x5c;
+const SLASH = 0x2f;
+const QUOTE = 0x22;
+const LETTER_U = 0x75;
+
+function afterBackslashes(text: string, start: number): number {
+  let at = start;
+  while (text.charCodeAt(at) === BACKSLASH) at++;
+  return at;
 }
+
+/** The number that four hexadecimal digits make; -1 if they are not there. */
+function codeAt(text: string, at: number): number {
+  let code = 0;
+  for (let i = at; i < at + 4; i++) {
+    const digit = HEX.indexOf(text.charAt(i).toLowerCase());
+    if (digit < 0 || i >= text.length) return -1;
+    code = code * 16 + digit;
+  }
+  return code;
+}
+
+const HEX = '0123456789abcdef';
 
 /** Where a position of the plain text is in the original; inside of an escape, that side of it. */
 function placeOf(escapes: readonly number[], position: number, side: 2 | 3): number {
