@@ -121,6 +121,8 @@ export function resolveConfig(
   const { document, file, cwd, env, lenient } = source;
   const context = createContext({ env, cwd, folder: file === null ? cwd : dirname(file) });
   const folders = resolveFolders(settings.folders, settings.startTimeout, context);
+  const dataDir = env.DATA_DIR ? resolve(cwd, env.DATA_DIR) : context.path(['data_dir'], settings.dataDir);
+  const vault = resolveVault(settings.secrets, context);
   const resolved = resolveServers(
     entries,
     {
@@ -132,11 +134,11 @@ export function resolveConfig(
       folders,
       withheld: tokenVariables(settings.agents),
       inheritEnv: settings.inheritEnv,
+      own: { dataDir, hides: [file, vault.keyFile].filter((path) => path !== null) },
     },
     context,
   );
   const serverKeys = [...resolved.servers, ...resolved.folders].map(({ key }) => key);
-  const dataDir = env.DATA_DIR ? resolve(cwd, env.DATA_DIR) : context.path(['data_dir'], settings.dataDir);
   // Without servers, what there is are folders of tools. They are shown as they are, unless the file says otherwise.
   const isDock = entries.length === 0 && settings.activeToolsets === null && source.needsServers?.(dataDir) === false;
   const toolsets = resolveToolsets(settings, isDock ? [] : source.defaultControls, context);
@@ -152,7 +154,6 @@ export function resolveConfig(
     ...agentTokens(settings.agents, context),
     ...(auditKey === null ? [] : [auditKey]),
   ];
-  const vault = resolveVault(settings.secrets, context);
   const own: OwnPath[] = [
     ...(file === null ? [] : [{ what: 'the configuration', path: file }]),
     { what: 'the data folder', path: dataDir },

@@ -1,12 +1,23 @@
 /** How a server is reached: the keys of its entry that say so, and the program or address they become. */
 
+import * as z from 'zod';
 import { messageOf } from '../base/errors.ts';
 import { canonicalJson, sha256 } from '../base/hash.ts';
 import { fillIn, referTo } from '../secrets/reference.ts';
 import type { ResolveContext } from './context.ts';
-import { choice, type Section, text, textList, textMap } from './fields.ts';
+import { choice, flag, type Section, strictMap, text, textList, textMap } from './fields.ts';
 import type { Isolation, Packages } from './folders.ts';
 import { parseCommandLine } from './shell.ts';
+
+/** What a program in a sandbox sees in addition to the system and its own files. */
+export interface Sandbox {
+  readonly reads: readonly string[];
+  readonly writes: readonly string[];
+  readonly network: boolean;
+  /** Paths of the gateway that it never sees. */
+  readonly dataDir: string;
+  readonly hides: readonly string[];
+}
 
 /**
  * How to reach a server. Its texts contain references to secrets, which are filled in at the start. Two servers with
@@ -24,6 +35,8 @@ export type Launch =
       readonly withheld?: readonly string[];
       /** Names, or patterns over names, of our variables that it inherits besides the ordinary ones; absent if there are none. */
       readonly inherits?: readonly string[];
+      /** What it may use if it runs in a sandbox; absent if it does not. */
+      readonly sandbox?: Sandbox;
       /** `npx` and `uvx` are started as written; absent if what they install may be started directly. */
       readonly keepsRunner?: true;
     }
@@ -85,6 +98,25 @@ export const launchShape = {
   cwd: text()
     .optional()
     .describe('Working directory of the server, relative to the folder of this file. Default: that folder.'),
+  sandbox: z
+    .union(
+      [
+        flag(),
+        strictMap({
+          read: textList()
+            .optional()
+            .describe('Files and folders that it may read, relative to the folder of this file.'),
+          write: textList().optional().describe('Files and folders that it may also write.'),
+          network: flag().optional().describe('`false` keeps it from the network.'),
+        }),
+      ],
+      { error: 'expected true, or a map with "read", "write" and "network"' },
+    )
+    .optional()
+    .describe(
+      'Runs `command` in a sandbox (bubblewrap): it sees the programs of the system, its own files, what `read` and `write` list, ' +
+        'and the variables in `env`. What it starts ends with it.',
+    ),
   url: text().optional().describe('URL of a server that is reached over HTTP, instead of `command`.'),
   folder: text()
     .min(1, { error: 'is empty. Name the folder of tool files' })
@@ -150,6 +182,19 @@ function resolveProgram(server: LaunchSection, isShellLine: boolean, context: Re
 /** The variables that a shell line mentions. */
 function shellVariables(line: string): string[] {
   return [...new Set([...line.matchAll(/\$\{?([A-Za-z_]\w*)/g)].map((match) => match[1]!))];
+}
+
+/** Null if the entry asks for none. */
+export function resolveSandbox(
+  { sandbox }: LaunchSection,
+  own: Pick<Sandbox, 'dataDir' | 'hides'>,
+  context: ResolveContext,
+): Sandbox | null {
+  if (sandbox === null || sandbox === false) return null;
+  const { read = [], write = [], network = true } = sandbox === true ? {} : sandbox;
+  const paths = (key: string, written: readonly string[]) =>
+    written.map((path, i) => context.path(['sandbox', key, i], path));
+  return { reads: paths('read', read), writes: paths('write', write), network, ...own };
 }
 
 /** Replaces secrets in a shell line by variables, so that their values never become code. */

@@ -35,7 +35,8 @@ interface Place {
 
 function placesOf(target: Launch | { readonly folder: string }, home = '~'): Place[] {
   if (!('kind' in target)) return [{ written: target.folder, path: target.folder }];
-  if (target.kind !== 'stdio') return [];
+  // A sandbox hides them.
+  if (target.kind !== 'stdio' || target.sandbox !== undefined) return [];
   return wordsOf(target).flatMap((word) => {
     const path = pathIn(word, home);
     return path === null ? [] : { written: word, path: resolve(target.cwd, path) };

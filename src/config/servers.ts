@@ -19,7 +19,15 @@ import { createContext, type ResolveContext } from './context.ts';
 import { camelCased, choice, duration, flag, strictMap, text } from './fields.ts';
 import { type FolderDefaults, folderShape, type Isolation, type Packages } from './folders.ts';
 import { type Issue, type Path, pathText } from './issues.ts';
-import { expandMap, type Launch, launchHash, launchShape, resolveLaunch } from './launch.ts';
+import {
+  expandMap,
+  type Launch,
+  launchHash,
+  launchShape,
+  resolveLaunch,
+  resolveSandbox,
+  type Sandbox,
+} from './launch.ts';
 import type { RawServer } from './raw-config.ts';
 import { startsToolgate } from './self-reference.ts';
 
@@ -142,6 +150,7 @@ const keysOf = {
   cwd: ['command'],
   inherit_env: ['command'],
   resolve_packages: ['command'],
+  sandbox: ['command'],
   headers: ['url'],
   memory: ['folder'],
   isolation: ['folder'],
@@ -268,6 +277,8 @@ export interface ServerSettings {
   readonly withheld: readonly string[];
   /** Variables that all programs inherit besides the ordinary ones. */
   readonly inheritEnv: readonly string[];
+  /** What no sandbox shows. */
+  readonly own: Pick<Sandbox, 'dataDir' | 'hides'>;
 }
 
 export interface ResolvedServers {
@@ -319,16 +330,22 @@ export function resolveServers(
     } else {
       const key = freeKey([server.namespace, name, madeKey(entry)], taken);
       if (isObject(entry.written)) written.set(key, { isShellLine, entry: entry.written });
-      if ('kind' in target) servers.push(resolveServer(entry, key, target, settings));
+      if ('kind' in target) servers.push(resolveServer(entry, key, target, settings, own));
       else folders.push(resolveFolderEntry(entry, key, target, settings));
     }
   }
   return { servers, folders, notices, broken, written };
 }
 
-function resolveServer(entry: ServerEntry, key: string, launch: Launch, settings: ServerSettings): ServerConfig {
+function resolveServer(
+  entry: ServerEntry,
+  key: string,
+  launch: Launch,
+  settings: ServerSettings,
+  context: ResolveContext,
+): ServerConfig {
   const { share } = entry.server;
-  const kept = launch.kind === 'stdio' ? withSettings(launch, entry, settings) : launch;
+  const kept = launch.kind === 'stdio' ? withSettings(launch, entry, settings, context) : launch;
   return {
     ...resolveCommon(
       entry,
@@ -344,10 +361,13 @@ function resolveServer(entry: ServerEntry, key: string, launch: Launch, settings
 function withSettings<Program extends Extract<Launch, { kind: 'stdio' }>>(
   launch: Program,
   { server }: ServerEntry,
-  { withheld, inheritEnv, resolvePackages }: ServerSettings,
+  { withheld, inheritEnv, resolvePackages, own }: ServerSettings,
+  context: ResolveContext,
 ): Program {
+  const sandbox = resolveSandbox(server, own, context);
   return {
     ...launch,
+    ...(sandbox !== null && { sandbox }),
     ...(withheld.length > 0 && { withheld }),
     ...(inheritEnv.length > 0 && { inherits: [...inheritEnv, ...(launch.inherits ?? [])] }),
     ...(!(server.resolvePackages ?? resolvePackages) && { keepsRunner: true }),

@@ -11,6 +11,7 @@ import { NOT_HERE } from './http-failure.ts';
 import { type Listed, listOffer } from './lists.ts';
 import { resolvePackage } from './package-program.ts';
 import type { UpstreamRefusal } from './refusals.ts';
+import { inSandbox } from './sandbox.ts';
 import type { ServerContext } from './source.ts';
 
 import { openStdio } from './stdio.ts';
@@ -148,7 +149,7 @@ async function withProgram(
     progress: (text) => owner.preparing(text),
     stderr: (chunk) => owner.stderr(chunk),
   });
-  return { ...filled, launch: resolved };
+  return { ...filled, launch: await inSandbox(resolved, { inherited: complete.env, declared: declared ?? {} }) };
 }
 
 /** The next way to try after a failure; null if there is none. */

@@ -9,6 +9,7 @@ import { GatewayError, messageOf } from '../base/errors.ts';
 import { findExecutable } from '../base/executable.ts';
 import { startProcess } from '../base/start-process.ts';
 import type { Launch } from '../config/launch.ts';
+import { killMarked, MARK_VARIABLE, newMark } from './left-behind.ts';
 import { hasGroups, killGroup, unwatchGroup, watchdogPipe, watchGroup } from './watchdog.ts';
 
 /** With its complete environment. `isBare`: untrusted code. */
@@ -48,7 +49,9 @@ const BARE = `ulimit -c 0; { echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null;
 
 /** Throws a GatewayError that says why if the process cannot be started. */
 export function spawnServer(launch: StdioLaunch): ServerProcess {
-  const { cwd, env } = launch;
+  const { cwd } = launch;
+  const mark = newMark();
+  const env: Record<string, string> = { ...launch.env, [MARK_VARIABLE]: mark };
   try {
     const watchdog = watchdogPipe();
     if (watchdog === null) {
@@ -59,7 +62,7 @@ export function spawnServer(launch: StdioLaunch): ServerProcess {
         detached: hasGroups,
         windowsHide: true,
       });
-      return serverProcess(launch, child as Child);
+      return serverProcess(launch, child as Child, mark);
     }
     // Checked here, because the shell would report it in its own words, and only on its standard error.
     const { code } = findExecutable(launch.file, cwd, env.PATH);
@@ -72,13 +75,13 @@ export function spawnServer(launch: StdioLaunch): ServerProcess {
       stdio: ['pipe', 'pipe', 'pipe', watchdog],
       detached: true,
     });
-    return serverProcess(launch, child as Child);
+    return serverProcess(launch, child as Child, mark);
   } catch (error) {
     throw new GatewayError('source_unavailable', `could not be started: ${messageOf(error)}`);
   }
 }
 
-function serverProcess(launch: StdioLaunch, child: Child): ServerProcess {
+function serverProcess(launch: StdioLaunch, child: Child, mark: string): ServerProcess {
   const { stdin, stdout, stderr } = child;
   const pid = child.pid ?? null;
   if (pid !== null) watchGroup(pid);
@@ -88,6 +91,7 @@ function serverProcess(launch: StdioLaunch, child: Child): ServerProcess {
     if (pid === null) return;
     // What the server left behind ends with it. That also closes pipes that a grandchild holds open.
     killGroup(pid, 'SIGKILL');
+    killMarked(mark);
     unwatchGroup(pid);
   });
   return {

@@ -1,13 +1,15 @@
 /**
  * Ends the process groups of servers when the gateway dies, however it dies. A small shell process reads from a pipe.
  * The pipe closes when the gateway is gone, even after `kill -9`. Then the shell kills every group that was reported to
- * it. There is one watchdog per process, for all gateways in it.
+ * it, and what they left behind outside of their groups. There is one watchdog per process, for all gateways in it.
  */
 import type { ChildProcess } from 'node:child_process';
 import type { Writable } from 'node:stream';
 import { startProcess } from '../base/start-process.ts';
+import { MARK_VARIABLE, OWN_MARKS } from './left-behind.ts';
 
 const SCRIPT = `
+mark=$1; shift
 groups=" "
 for g in "$@"; do groups="$groups$g "; done
 while read -r op group; do
@@ -19,6 +21,7 @@ done
 for g in $groups; do kill -TERM "-$g" 2>/dev/null; done
 [ "$groups" = " " ] || sleep 0.3
 for g in $groups; do kill -KILL "-$g" 2>/dev/null; done
+for f in $(grep -ls "$mark" /proc/[0-9]*/environ 2>/dev/null); do p=\${f#/proc/}; kill -KILL "\${p%/environ}" 2>/dev/null; done
 `;
 
 const RESTART = 1000;
@@ -48,12 +51,16 @@ export function unwatchGroup(group: number): void {
 
 function startWatchdog(): ChildProcess {
   // In a session of its own, so that Ctrl-C in a terminal does not end it before its work is done.
-  const child = startProcess('/bin/sh', ['-c', SCRIPT, 'toolgate-watchdog', ...[...groups].map(String)], {
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-    cwd: '/',
-    env: { PATH: process.env.PATH ?? '' },
-  });
+  const child = startProcess(
+    '/bin/sh',
+    ['-c', SCRIPT, 'toolgate-watchdog', `${MARK_VARIABLE}=${OWN_MARKS}`, ...[...groups].map(String)],
+    {
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
+      cwd: '/',
+      env: { PATH: process.env.PATH ?? '' },
+    },
+  );
   const forget = () => {
     if (watchdog !== child) return;
     watchdog = null;

@@ -10,11 +10,16 @@ import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Isolation } from '../config/folders.ts';
 
 export interface IsolationNeeds {
+  /** The working folder. */
   readonly folder: string;
+  /** False: the working folder is an empty one, unless it is among the others. */
+  readonly showsFolder?: boolean;
   /** Hidden also inside of a folder that is shown, except for the parts of it that are named here. */
   readonly dataDir: string;
   readonly reads: readonly string[];
   readonly writes: readonly string[];
+  /** Files that cannot be read or replaced inside, also in a folder that is shown. */
+  readonly hides?: readonly string[];
   /** False: it is not started unless it can be kept from the network. */
   readonly network?: boolean;
 }
@@ -133,12 +138,14 @@ export async function isIsolated(isolation: Isolation): Promise<boolean> {
 /** The command that runs `command` in a sandbox. Bubblewrap has to work. */
 export function sandboxed(
   command: readonly string[],
-  { folder, dataDir, reads, writes, network = true }: IsolationNeeds,
+  { folder, showsFolder = true, dataDir, reads, writes, hides = [], network = true }: IsolationNeeds,
 ): readonly string[] {
   if (network) isNetworked = true;
-  const shown = [dirname(process.execPath), folder, ...reads].filter((path) => existsSync(path));
+  const shown = [dirname(process.execPath), ...(showsFolder ? [folder] : []), ...reads].filter(existsSync);
   const hidden = existsSync(dataDir) ? realpathSync(dataDir) : null;
-  const isAround = (path: string) => hidden?.startsWith(`${path}/`) === true;
+  const isAround = (path: string) => hidden !== null && isBelow(hidden, path);
+  const covered = hides.filter((path) => existsSync(path) && [...shown, ...writes].some((one) => isBelow(path, one)));
+  const writable = (path: string) => ['--bind', path, path];
   const readOnly = (path: string) => ['--ro-bind', path, path];
   const readOnlyIfThere = (path: string) => ['--ro-bind-try', path, path];
   return [
@@ -147,11 +154,18 @@ export function sandboxed(
     ...(hasNoNamespaces ? [NO_NAMESPACES] : []),
     ...[...SYSTEM, ...ETC].flatMap(readOnlyIfThere),
     ...['--proc', '/proc', ...KERNEL.flatMap(readOnlyIfThere), '--dev', '/dev', '--tmpfs', '/tmp'],
+    ...(showsFolder ? [] : ['--dir', folder]),
     ...shown.filter(isAround).flatMap(readOnly),
+    ...writes.filter(isAround).flatMap(writable),
     ...(hidden === null ? [] : ['--tmpfs', hidden]),
     ...shown.filter((path) => !isAround(path)).flatMap(readOnly),
-    ...writes.flatMap((path) => ['--bind', path, path]),
+    ...writes.filter((path) => !isAround(path)).flatMap(writable),
+    ...covered.flatMap((path) => ['--ro-bind', '/dev/null', path]),
     ...['--setenv', MARK, '1', '--chdir', folder, '--'],
     ...command,
   ];
+}
+
+function isBelow(path: string, folder: string): boolean {
+  return path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
 }

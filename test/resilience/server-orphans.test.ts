@@ -1,4 +1,5 @@
 /** No process outlives the gateway, however it ends. The long run is in test/soak. */
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { childEnv, startChild } from '../support/child.ts';
@@ -69,6 +70,22 @@ it('ends the grandchildren of a server that dies', async () => {
   await waitFor(() => !alive(child));
   await waitFor(async () => JSON.parse(await callText(client, 's_ok').catch(() => '{"pid":0}')).pid > 0);
 });
+
+it.each(['the server ends', 'SIGTERM', 'SIGKILL'] as const)(
+  'ends what a server started in a session of its own: %s',
+  async (how) => {
+    const name = doomed(`7654${process.pid % 10_000}.${how.length}`);
+    // Nobody but init is the parent of this sleep, and it is in no group of the server.
+    const command = `(setsid sleep ${name} &); exec ${server('basic', '--name', 'b')}`;
+    const gateway = await startStdio({ config: toml([{ namespace: 'b', command }]) });
+    const sleeping = () => running(name).filter((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'sleep\n');
+    await waitFor(() => sleeping().length === 1);
+    const { pid } = JSON.parse(await callText(gateway.client, 'b_whoami'));
+    const [left] = sleeping();
+    process.kill(how === 'the server ends' ? pid : gateway.pid, how === 'SIGTERM' ? 'SIGTERM' : 'SIGKILL');
+    await waitFor(() => !alive(left!));
+  },
+);
 
 it('replaces its watchdog if that is killed', async () => {
   const gateway = await startStdio({ config: toml([{ namespace: 's', command: server('stubborn') }]) });
