@@ -22,21 +22,33 @@ import {
 const allDoors = ['stdio legacy', 'stdio modern', 'http legacy', 'http modern', 'sse legacy'] as const;
 const doors = some<(typeof allDoors)[number]>(allDoors, ['stdio modern', 'http legacy']);
 
+/** One for all clients over HTTP, because loading OpenTelemetry takes long. */
+let overHttp: Promise<{ collector: Collector; gateway: HttpGateway }> | undefined;
+
+async function startOverHttp(): Promise<{ collector: Collector; gateway: HttpGateway }> {
+  const collector = await startCollector();
+  const gateway = await startHttp({ bin: installed(), config: await serversThatShow(), env: collector.env });
+  return { collector, gateway };
+}
+
 describe.each(doors)('a call of a client on %s', (door) => {
   let collector: Collector;
   let client: unknown;
+  const isPipe = door.startsWith('stdio');
   beforeAll(async () => {
-    collector = await startCollector();
-    const options = { bin: installed(), config: await serversThatShow(), env: collector.env };
-    if (door === 'stdio legacy') client = (await startStdio(options)).client;
-    else if (door === 'stdio modern') client = (await startModernStdio(options)).client;
-    else {
-      const { url, origin } = await startHttp(options);
+    if (isPipe) {
+      collector = await startCollector();
+      const options = { bin: installed(), config: await serversThatShow(), env: collector.env };
+      client = (await (door === 'stdio legacy' ? startStdio(options) : startModernStdio(options))).client;
+    } else {
+      overHttp ??= startOverHttp();
+      const { gateway } = await overHttp;
+      const { url, origin } = gateway;
+      ({ collector } = await overHttp);
       const connect = { 'http legacy': connectHttp, 'http modern': connectModernHttp, 'sse legacy': connectSse };
-      client = (await connect[door](door === 'sse legacy' ? `${origin}/sse` : url)).client;
+      client = (await connect[door as keyof typeof connect](door === 'sse legacy' ? `${origin}/sse` : url)).client;
     }
   });
-  const isPipe = door.startsWith('stdio');
 
   it.each(upstreams)('joins the trace that it names, and so does its span at server %s', async (namespace) => {
     const { traceId, spanId, traceparent } = newTrace();
@@ -92,8 +104,8 @@ describe('a call over HTTP', () => {
   let collector: Collector;
   let gateway: HttpGateway;
   beforeAll(async () => {
-    collector = await startCollector();
-    gateway = await startHttp({ bin: installed(), config: await serversThatShow(), env: collector.env });
+    overHttp ??= startOverHttp();
+    ({ collector, gateway } = await overHttp);
   });
 
   it.each(['legacy', 'modern'])(
