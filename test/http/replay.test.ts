@@ -183,7 +183,7 @@ describe('resuming with Last-Event-ID', () => {
     expect(told(await readAll(late))).toEqual([]);
   });
 
-  it('works after the gateway has disconnected a slow reader', async () => {
+  it('works after the gateway has disconnected a slow reader', { timeout: 180_000 }, async () => {
     const tight = await startHttp({
       config: `controls = []\n[limits]\nunread = "1MiB"\nreplay = "64MiB"\n${SERVERS}`,
     });
