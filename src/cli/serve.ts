@@ -58,7 +58,7 @@ Ctrl-C ends it.
 }
 
 export async function serve(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
-  const gateway = await startGateway(options, io, 'warn', { audit: true });
+  const gateway = await startGateway(options, io, 'warn', { audit: true, stdout: io.stdout });
   const telemetry = await startTelemetry(gateway, io);
   try {
     const { http } = gateway.config;

@@ -23,7 +23,7 @@ export async function startGateway(
   options: Options,
   io: CommandIo,
   defaultLevel: string,
-  { audit, adjust, endsByItself = false }: GatewayStart = {},
+  { audit, stdout, adjust, endsByItself = false }: GatewayStart = {},
 ): Promise<Gateway> {
   const level = logLevel(options, io, defaultLevel);
   const config = await loadConfig(loadOptions(options, io));
@@ -36,6 +36,7 @@ export async function startGateway(
     spawn: io.spawn,
     ...(level === 'debug' && { printed: (source, message) => writeLog({ level: 'debug', source, message }, io) }),
     ...(audit !== undefined && { audit }),
+    ...(stdout !== undefined && { stdout }),
     ...(adjust !== undefined && { adjust }),
   });
   const equipped = options['equip-toolset'];
@@ -78,6 +79,8 @@ export function progressText(gateway: Gateway): string {
 }
 
 interface GatewayStart extends Pick<SessionOptions, 'audit' | 'adjust'> {
+  /** Where copies of the audit may be printed. Absent: standard output belongs to somebody else. */
+  readonly stdout?: CommandIo['stdout'];
   /** Whether the command ends without being stopped. */
   readonly endsByItself?: boolean;
 }

@@ -4,7 +4,15 @@ import { resolve } from 'node:path';
 import * as z from 'zod';
 import { sha256 } from '../base/hash.ts';
 import type { ResolveContext } from './context.ts';
-import { choice, count, flag, type Section, section, size, text } from './fields.ts';
+import { choice, count, flag, type Section, section, size, text, textList } from './fields.ts';
+
+/** Where copies of the lines go. `text` is how it was written. */
+export type AuditTarget = { readonly text: string } & (
+  | { readonly kind: 'stdout' }
+  | { readonly kind: 'udp' | 'tcp'; readonly host: string; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string }
+  | { readonly kind: 'otlp'; readonly url: string }
+);
 
 export interface AuditConfig {
   /** Null: the door decides. */
@@ -19,6 +27,7 @@ export interface AuditConfig {
   readonly onFailure: 'continue' | 'stop';
   /** The key of the seals; null without one. */
   readonly key: () => string | null;
+  readonly copies: readonly AuditTarget[];
   /** The file with the last seals of each run. */
   readonly heads: string;
 }
@@ -55,6 +64,11 @@ const auditShape = {
     .describe(
       '`stop` refuses calls while nothing can be recorded; `continue` lets them pass and keeps what fits in memory.',
     ),
+  copies: textList()
+    .prefault([])
+    .describe(
+      'Where every line is sent too: `stdout` (of `toolgate serve`), `syslog+udp://HOST:514`, `syslog+tcp://HOST:601`, `syslog+unix:///PATH`, `otlp+http://HOST:4318/v1/logs` or `otlp+https://…`.',
+    ),
   key: text()
     .optional()
     .describe(
@@ -67,13 +81,18 @@ export const auditSchema = section(auditShape);
 export function resolveAudit(
   audit: Section<typeof auditShape>,
   dataDir: string,
-  { path, text: expanded, variable }: ResolveContext,
+  { path, text: expanded, texts, variable, add }: ResolveContext,
 ): AuditConfig {
   const dir = audit.dir === null ? resolve(dataDir, 'logs') : path(['audit', 'dir'], audit.dir);
   const key = audit.key === null ? null : expanded(['audit', 'key'], audit.key);
   return {
     ...audit,
     dir,
+    copies: texts(['audit', 'copies'], audit.copies).flatMap((written, i) => {
+      const target = readTarget(written);
+      if (target === null) add(['audit', 'copies', i], TARGETS);
+      return target ?? [];
+    }),
     // A function, so that the key does not appear where a configuration is printed.
     key: () => key,
     // Each folder has its own heads.
@@ -85,4 +104,25 @@ export function resolveAudit(
 function readDays(value: string): number | null {
   const result = /^\d{1,5}$/.test(value) ? Number(value) : 0;
   return result >= 1 && result <= MAX_DAYS ? result : null;
+}
+
+const TARGETS =
+  'expected stdout, syslog+udp://HOST:PORT, syslog+tcp://HOST:PORT, syslog+unix:///PATH, or otlp+http://HOST:PORT/v1/logs';
+const SYSLOG_PORTS = { udp: 514, tcp: 601 } as const;
+
+function readTarget(text: string): AuditTarget | null {
+  if (text === 'stdout') return { text, kind: 'stdout' };
+  const [, scheme = '', rest = ''] = /^(syslog\+udp|syslog\+tcp|syslog\+unix|otlp\+https?):\/\/(.+)$/.exec(text) ?? [];
+  if (scheme === 'syslog+unix') return rest.startsWith('/') ? { text, kind: 'unix', path: rest } : null;
+  const address = scheme.startsWith('otlp') ? `${scheme.slice(5)}://${rest}` : `http://${rest}`;
+  if (scheme === '' || !URL.canParse(address)) return null;
+  const { hostname, port, username, pathname, search } = new URL(address);
+  if (username !== '') return null;
+  if (scheme.startsWith('otlp')) return { text, kind: 'otlp', url: address };
+  const kind = scheme === 'syslog+udp' ? 'udp' : 'tcp';
+  if (pathname !== '/' || search !== '') return null;
+  // A port that is that of HTTP is not kept by URL.
+  const given = /:(\d+)\/?$/.exec(rest)?.[1] ?? port;
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  return { text, kind, host, port: given === '' ? SYSLOG_PORTS[kind] : Number(given) };
 }

@@ -144,6 +144,7 @@ it('has every default filled in', () => {
       maxValue: 16_384,
       onFailure: 'continue',
       key: expect.any(Function),
+      copies: [],
       heads: '/etc/app/.toolgate/audit-heads.json',
     },
     vault: { key: expect.any(Function), keyFile: null, allowInsecure: false, redactResults: true },

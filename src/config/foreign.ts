@@ -57,6 +57,7 @@ export function readForeign(root: Record<string, unknown>, name: string, file = 
   const entries: (ServerEntry | BadEntry)[] = [];
   const settings: Record<string, unknown> = {};
   const issues: Issue[] = [];
+  const hasPolicy = Object.keys(root).some((key) => Object.hasOwn(policyShape, key));
   const notice = (path: Path, message: string) => notices.push(`${name}: ${issueText({ path, message })}`);
 
   for (const [key, value] of Object.entries(root)) {
@@ -72,7 +73,8 @@ export function readForeign(root: Record<string, unknown>, name: string, file = 
         }
       } else notice([key], 'left out: it is not a map of servers');
     } else if (!Object.hasOwn(settingsShape, key)) {
-      notice([], `ignored "${key}"${misspelled(key)}`);
+      if (hasPolicy && restricts(key)) issues.push({ path: [key], message: restriction(key) });
+      else notice([], `ignored "${key}"${misspelled(key)}`);
     } else if (Object.hasOwn(policyShape, key)) {
       settings[key] = readRules(key, value, notice, issues);
     } else {
@@ -86,6 +88,22 @@ export function readForeign(root: Record<string, unknown>, name: string, file = 
   if (!('mcpServers' in root) && !('servers' in root)) notice([], 'has no "mcpServers" and no "servers"');
   const parsed = settingsSchema.parse(issues.length > 0 ? {} : settings);
   return { settings: parsed, written: settings, entries, notices, issues };
+}
+
+/** Words in the keys of other programs that limit what an agent may do. */
+const RESTRICTING =
+  /secur|approv|confirm|danger|destructive|den(y|ied)|block|restrict|forbid|permission|allow|max_tools|tool_selection/i;
+
+function restricts(key: string): boolean {
+  return RESTRICTING.test(key);
+}
+
+function restriction(key: string): string {
+  const isAboutPeople = /secur|approv|confirm|danger/i.test(key);
+  const instead = isAboutPeople
+    ? 'Write security.dangerous_tools or security.confirm instead'
+    : 'Write the same with exposed_tools, denied_tools, conditions or limits';
+  return `is not known here, and leaving out a rule could allow too much. ${instead}, or remove it`;
 }
 
 /** A key that is nearly one of ours was probably meant to be it. */
@@ -113,7 +131,8 @@ function readRules(
     const map = path.reduce<unknown>((at, step) => (at as Record<string | number, unknown>)[step], part);
     for (const unknown of issue.keys) {
       delete (map as Record<string, unknown>)[unknown];
-      notice(path, `ignored "${unknown}"`);
+      if (restricts(unknown)) issues.push({ path: [...path, unknown], message: restriction(unknown) });
+      else notice(path, `ignored "${unknown}"`);
     }
   }
   const { error: left } = settingsSchema.safeParse(part);

@@ -316,7 +316,7 @@ it('accepts an empty configuration and fills in every default', () => {
       batch: 100,
       subscriptions: 1000,
     },
-    audit: { retention: 30, arguments: false, results: false, maxValue: 16_384, onFailure: 'continue' },
+    audit: { retention: 30, arguments: false, results: false, maxValue: 16_384, copies: [], onFailure: 'continue' },
     secrets: { redactResults: true },
   });
 });

@@ -3,6 +3,7 @@
  * work with it. Only `change.ts` replaces the configuration. What servers offer reaches the catalog through `refresh`.
  */
 import { randomUUID } from 'node:crypto';
+import type { Writable } from 'node:stream';
 import { denialReason } from '../access/explain.ts';
 import { hasTimes, nextMinute, type Permission, permissionAt } from '../access/permission.ts';
 import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
@@ -90,6 +91,11 @@ export interface GatewayOptions {
    */
   readonly audit?: boolean;
   /**
+   * The standard output, if lines of the audit may go there. Absent: it belongs to somebody else.
+   * @internal
+   */
+  readonly stdout?: Writable;
+  /**
    * Changes a server before it is started; null leaves it out.
    * @internal
    */
@@ -176,6 +182,7 @@ export class Root {
       events,
       redact,
       isOn: options.audit,
+      stdout: options.stdout ?? null,
       reason: (request) => denialReason(this.catalog, this.config.policy, request, new Date()),
     });
     this.controls = this.#createControls('catalog');

@@ -2,6 +2,7 @@
  * Writes the records of calls, denials and administrative acts to one log. A line is built from parts that are mostly
  * printed already.
  */
+import type { Writable } from 'node:stream';
 import type { DenialReason, DeniedRequest } from '../access/explain.ts';
 import type { ErrorCode, GatewayError } from '../base/errors.ts';
 import type { EventMap } from '../base/events.ts';
@@ -14,6 +15,7 @@ import type { Message } from '../protocol/message.ts';
 import { type Parts, sizeOf } from '../protocol/parts.ts';
 import { createHeadKeeper } from '../store/audit-heads.ts';
 import { AuditLog } from '../store/audit-log.ts';
+import { type AuditCopies, openAuditCopies } from './audit-copies.ts';
 import {
   askedName,
   isEntryItself,
@@ -40,6 +42,8 @@ export interface AuditRecorderOptions {
   readonly redact: Redact;
   /** Called when writing starts to fail, with the problem, and with null when it works again. */
   report(problem: string | null): void;
+  /** The standard output; null if it belongs to a client. */
+  readonly stdout: Writable | null;
   /** Called for a problem that does not keep lines from being written. */
   warn(problem: string): void;
   /** Why a request was denied; null if what it asked for does not exist. */
@@ -49,6 +53,7 @@ export interface AuditRecorderOptions {
 /** Writes to one log. The log prints the pending calls through it. */
 export class AuditRecorder implements Recorder {
   readonly log: AuditLog;
+  readonly copies: AuditCopies;
   readonly #ids: RecordIds;
   readonly #redact: Redact;
   readonly #reason: AuditRecorderOptions['reason'];
@@ -56,16 +61,18 @@ export class AuditRecorder implements Recorder {
   #config: AuditConfig;
   #parts: LineParts;
 
-  constructor(config: AuditConfig, { ids, redact, report, warn, reason }: AuditRecorderOptions) {
+  constructor(config: AuditConfig, { ids, redact, report, warn, stdout, reason }: AuditRecorderOptions) {
     this.#config = config;
     this.#ids = ids;
     this.#redact = redact;
     this.#reason = reason;
     this.#parts = createLineParts(redact);
+    this.copies = openAuditCopies(config.copies, { stdout, warn });
     this.log = new AuditLog({
       folder: config.dir,
       boot: ids.boot,
       key: config.key(),
+      ...(config.copies.length > 0 && { written: (bytes: Buffer) => this.copies.add(bytes) }),
       heads: createHeadKeeper({ path: config.heads, boot: ids.boot, key: config.key(), now: Date.now, warn }),
       retention: () => this.#config.retention,
       report,

@@ -2,8 +2,10 @@
  * The audit: every call, every denial and every administrative act is one line. If it is off, it costs a call one field
  * access.
  */
+import type { Writable } from 'node:stream';
 import type { DenialReason, DeniedRequest } from '../access/explain.ts';
 import type { Events } from '../base/events.ts';
+import { isSameValue } from '../base/objects.ts';
 import type { CallAudit } from '../calls/observers.ts';
 import type { AuditConfig } from '../config/audit.ts';
 import { RecordIds, type Redact } from './audit-line.ts';
@@ -23,6 +25,8 @@ export interface AuditOptions {
   readonly redact: Redact;
   /** Whether the audit is on if the configuration does not say; false: it is never on. */
   readonly isOn: boolean | undefined;
+  /** The standard output; null if it belongs to a client. */
+  readonly stdout: Writable | null;
   /** Why a request was denied; null if what it asked for does not exist. */
   reason(request: DeniedRequest): DenialReason | null;
 }
@@ -67,8 +71,9 @@ export class Audit implements CallAudit {
   apply(config: AuditConfig): void {
     const { isOn } = this.#options;
     const isWanted = isOn !== false && (config.enabled ?? isOn ?? false);
-    const { dir, heads, key } = this.#config;
-    const isSame = config.dir === dir && config.heads === heads && config.key() === key();
+    const { dir, heads, key, copies } = this.#config;
+    const isSame =
+      config.dir === dir && config.heads === heads && config.key() === key() && isSameValue(config.copies, copies);
     this.#config = config;
     if (isWanted && isSame && this.recorder !== null) {
       this.recorder.apply(config);
@@ -84,15 +89,14 @@ export class Audit implements CallAudit {
   }
 
   #start(config: AuditConfig): void {
-    const { events, redact, reason } = this.#options;
+    const { events, redact, reason, stdout } = this.#options;
     const report = (problem: string | null) =>
       events.emit('audit', {
         ok: problem === null,
         message: problem === null ? 'is written again' : `cannot be written to ${config.dir}: ${problem}`,
       });
-    const warn = (problem: string) =>
-      events.emit('note', { source: 'audit', message: `without new heads: ${problem}` });
-    const recorder = new AuditRecorder(config, { ids: this.#ids, redact, report, warn, reason });
+    const warn = (message: string) => events.emit('note', { source: 'audit', message });
+    const recorder = new AuditRecorder(config, { ids: this.#ids, redact, report, warn, stdout, reason });
     this.recorder = recorder;
     recorder.act('start', '', '');
     // Written at once, so that a failure to write shows at the start.
@@ -105,5 +109,6 @@ export class Audit implements CallAudit {
     if (recorder === null) return;
     recorder.act('stop', '', '');
     await recorder.log.close();
+    await recorder.copies.close();
   }
 }

@@ -113,7 +113,7 @@ export function createHeadKeeper({ path, boot, key, now, warn }: HeadKeeperOptio
         await file.change((heads) => changed(heads, added));
       } catch (error) {
         days = { ...added, ...days };
-        if (!isWarned) warn(messageOf(error));
+        if (!isWarned) warn(`goes on without new heads: ${messageOf(error)}`);
         isWarned = true;
         return;
       }

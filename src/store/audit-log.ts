@@ -16,6 +16,8 @@ export interface AuditLogOptions {
   readonly boot: string;
   /** Keeps the last seals. Absent: a missing end of a file is not found. */
   readonly heads?: HeadKeeper;
+  /** Called with whole lines that were written. */
+  written?(bytes: Buffer): void;
   /** The key of the seals; absent or null for none. */
   readonly key?: string | null;
   /** Called when writing begins to fail, with the problem, and with null when it works again. */
@@ -268,6 +270,7 @@ export class AuditLog {
       this.#kept -= batch.size;
       this.#seals.taken(seal);
       heads?.wrote(batch.day, seal);
+      this.#options.written?.(batch.bytes.subarray(0, end));
       return;
     }
     // Only some of the lines fit on the disk. The rest is tried again, starting with the line that was cut.

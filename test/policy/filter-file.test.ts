@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { readForeign } from '../../src/config/foreign.ts';
 import { runCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { connectModernHttp } from '../support/modern.ts';
@@ -132,4 +133,30 @@ it('an edit of the default policy in the file changes what connected agents see'
   writeFileSync(join(gateway.cwd, 'filter.json'), JSON.stringify(edited));
   await waitFor(async () => (await namesFor(client!)).includes('git_git_log'));
   expect(await namesFor(client!)).toEqual([...SEEN['claude-developer']!, 'git_git_log', 'git_git_diff']);
+});
+
+describe('keys of other programs in a policy file', () => {
+  const served = (more: object) =>
+    runCli(['list', 'tools', '--config', 'filter.json'], {
+      cwd: tempFolder({ 'filter.json': JSON.stringify({ ...POLICY, ...more }, null, 2) }),
+    });
+
+  it.each([
+    ['security_settings', { security_settings: { dangerous_tools: ['write_file'], require_confirmation: true } }],
+    ['task_based_tool_selection', { task_based_tool_selection: { enabled: true } }],
+    [
+      'default_policy.require_explicit_approval',
+      { default_policy: { allow_unknown_tools: false, require_explicit_approval: true } },
+    ],
+    ['default_policy.max_tools_per_agent', { default_policy: { allow_unknown_tools: false, max_tools_per_agent: 20 } }],
+  ])('%s is an error, because it restricts something', async (place, more) => {
+    const { code, stderr } = await served(more);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(`filter.json:\\d+: ${place}: is not known here`)]);
+  });
+
+  it('are ignored with a notice if they restrict nothing', () => {
+    const root = { ...POLICY, performance_settings: { cache: true } };
+    const { notices, issues } = readForeign(root, 'filter.json');
+    expect([notices, issues]).toEqual([['filter.json: ignored "performance_settings".'], []]);
+  });
 });
