@@ -8,6 +8,7 @@ import type { Permission } from '../access/permission.ts';
 import {
   type Base,
   basePatterns,
+  equip,
   fixedSelection,
   rebase,
   refitted,
@@ -76,6 +77,8 @@ export interface ClientOptions {
   readonly identity: Identity;
   readonly scope: Scope;
   readonly door: DoorKind;
+  /** The id by which it says that it is the same client as before. Absent or null: it says nothing. */
+  readonly clientId?: string | null;
 }
 
 export interface CallerOptions extends ClientOptions {
@@ -137,6 +140,10 @@ export interface CallersOptions {
   defaultSelection(): Selection;
   /** A toolset as it is now. `isNamed` says that the URL or a header of a request names it. */
   toolsetNow(toolset: Toolset, isNamed: boolean): Toolset;
+  /** The toolset that a client had equipped last; null if it had none, undefined if nothing is known of it. */
+  lastToolset(client: string): Toolset | null | undefined;
+  /** A client has another toolset, because its own was renamed. */
+  renamedToolset(client: string, name: string): void;
   readonly fleet: Pick<Fleet, 'freshen' | 'tell' | 'leave'>;
   /** The sources that only some callers see; null without a host. */
   readonly sets: CallerSources | null;
@@ -160,6 +167,8 @@ export class Callers {
   join(options: CallerOptions): Caller {
     const caller = new Caller(this, options);
     this.all.add(caller);
+    const last = caller.knownAs === null ? undefined : this.options.lastToolset(caller.knownAs);
+    if (last !== undefined) caller.selection = equip(caller.chosen, last);
     const own = this.options.host?.joined(caller) ?? null;
     if (own !== null) caller.give(own);
     else if (this.areListsComplete) caller.look();
@@ -204,7 +213,13 @@ export class Callers {
 
   /** Toolsets have changed. Every caller has them as they are now; `look` notifies those whose lists changed. */
   refit(): void {
-    for (const caller of this.all) caller.refit();
+    for (const caller of this.all) {
+      const before = caller.selection?.toolset?.name;
+      caller.refit();
+      const now = caller.selection?.toolset?.name;
+      if (now !== undefined && now !== before && caller.knownAs !== null)
+        this.options.renamedToolset(caller.knownAs, now);
+    }
   }
 
   /** A resource of a server has changed. Notifies all subscribers, or only those of one client. */
@@ -274,6 +289,18 @@ export class Caller implements RecordedCaller {
   get sessionId(): string {
     this.#sessionId ??= randomUUID();
     return this.#sessionId;
+  }
+
+  /**
+   * By what its client is known again after a restart: its principal, its agent and the id that it sends. Clients without
+   * sessions are known without an id too. Null if it cannot be known again, or switches nothing of its own.
+   */
+  get knownAs(): string | null {
+    const { identity, scope, door, clientId = null } = this.options;
+    if ((door !== 'http' && door !== 'sse') || this.callers.options.config().selection === 'shared') return null;
+    if (scope.selection !== 'own' || scope.toolset !== null || this.#seesAll) return null;
+    if (clientId === null && this.revision !== MODERN_REVISION) return null;
+    return JSON.stringify([identity.principal, identity.agent, clientId]);
   }
 
   get principal(): string {

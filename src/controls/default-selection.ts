@@ -31,6 +31,10 @@ export interface DefaultSelection {
   libraryOf(agent: string, permitted: Catalog | null): ToolsetLibrary;
   /** A toolset as it is now. `isNamed` says that the URL or a header of a request names it. */
   toolsetNow(toolset: Toolset, isNamed: boolean): Toolset;
+  /** The toolset that a client had equipped last; null if it had none, undefined if nothing is known of it. */
+  lastOfClient(client: string): Toolset | null | undefined;
+  /** Saves it for the next start. Resolves to null, or to the reason why it could not be saved. */
+  rememberClient(client: string, name: string | null): Promise<string | null>;
   /**
    * Replaces the selection. Emits an event if a different toolset is equipped as a result. Resolves when that is saved
    * for the next start: to null, or to the reason why it could not be saved. Null if there is nothing to save.
@@ -85,6 +89,8 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
   let saved: Promise<unknown> = Promise.resolve();
   /** What the next start equips; undefined if nothing was saved. */
   let remembered: string | null | undefined;
+  /** The same for clients that are known again, by what they are known as; null until it is read. */
+  let clients: Readonly<Record<string, string | null>> | null = null;
 
   /** Whether models can choose among toolsets. */
   function offersToolsets(): boolean {
@@ -123,22 +129,45 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
   }
 
   function remember(name: string | null): Promise<string | null> {
-    const write = () =>
-      store.setLastEquipped(name).then(
-        () => {
-          remembered = name;
-          return null;
-        },
+    return save(async () => {
+      await store.setLastEquipped(name);
+      remembered = name;
+    });
+  }
+
+  function save(write: () => Promise<void>): Promise<string | null> {
+    const written = saved.then(() =>
+      write().then(
+        () => null,
         (error: unknown) => {
           const why = withoutStop(messageOf(error));
           const message = `Which toolset is equipped could not be saved for the next start: ${why}.`;
           events.emit('note', { source: 'toolgate', message });
           return message;
         },
-      );
-    const written = saved.then(write);
+      ),
+    );
     saved = written;
     return written;
+  }
+
+  function lastOfClient(client: string): Toolset | null | undefined {
+    if (!config().controls.includes('equip')) return undefined;
+    if (clients === null) {
+      try {
+        clients = store.lastOfClients();
+      } catch (error) {
+        clients = {};
+        note(`what clients had equipped last is not known: ${messageOf(error)}`);
+      }
+    }
+    const name = Object.hasOwn(clients, client) ? clients[client] : undefined;
+    return name == null ? name : toolsetNow(goneToolset(name), true);
+  }
+
+  function rememberClient(client: string, name: string | null): Promise<string | null> {
+    if (clients !== null) clients = { ...clients, [client]: name };
+    return save(() => store.setLastOfClient(client, name));
   }
 
   function note(message: string): void {
@@ -186,6 +215,8 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
       return isSaved ? null : remember(name);
     },
     toolsetNow,
+    lastOfClient,
+    rememberClient,
     refit,
     folders: store.folders,
     loadToolsets: made.load,

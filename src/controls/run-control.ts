@@ -92,10 +92,13 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
 
   /** Resolves to null, or to the reason why the choice could not be saved for the next start. Null: nothing to save. */
   function choose(caller: Caller, selection: Selection): Promise<string | null> | null {
-    const saving = caller.isShared ? defaults.choose(selection, caller.agent) : null;
+    let saving = caller.isShared ? defaults.choose(selection, caller.agent) : null;
     if (!caller.isShared && selection.key !== caller.chosen.key) {
+      const before = caller.chosen.toolset?.name ?? null;
+      const name = selection.toolset?.name ?? null;
       caller.selection = selection;
       caller.refit();
+      if (name !== before && caller.knownAs !== null) saving = defaults.rememberClient(caller.knownAs, name);
     }
     // Even if the selection is the same, its toolset may have been edited.
     caller.look();

@@ -78,7 +78,7 @@ export class ModernPeer implements Client {
   readonly #interests = new WeakMap<Answer, ListenInterests>();
 
   constructor(gateway: Gateway, options: ModernOptions) {
-    const { identity, scope, door, isSingle } = options;
+    const { identity, scope, door, clientId = null, isSingle } = options;
     this.#gateway = gateway;
     this.#isSingle = isSingle;
     this.principal = identity.principal;
@@ -86,6 +86,7 @@ export class ModernPeer implements Client {
       identity,
       scope,
       door,
+      clientId,
       revision: MODERN_REVISION,
       changed: (kind) => this.#changed(kind),
       hears: (client) => this.#hears(client),

@@ -287,12 +287,13 @@ export class Peer implements Client {
     if (revision === null) throw sessionless(this.#gateway.config.revisions);
     this.#audience = { ...readClient(message), logLevel: this.#audience.logLevel };
     this.#revision = revision;
-    const { identity, scope, door, notify, hears = () => true } = this.#options;
+    const { identity, scope, door, clientId = null, notify, hears = () => true } = this.#options;
     this.#gateway.tasks.join(this, notify);
     this.#caller = this.#gateway.join({
       identity,
       scope,
       door,
+      clientId,
       revision,
       traits: readIntroduction(message),
       changed: (kind) => notify(changedMessages[kind]),

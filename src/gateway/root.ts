@@ -249,6 +249,8 @@ export class Root {
       permissionOf: (agent) => this.permissionOf(agent),
       defaultSelection: () => this.defaults.selection,
       toolsetNow: (toolset, isNamed) => this.defaults.toolsetNow(toolset, isNamed),
+      lastToolset: (client) => this.defaults.lastOfClient(client),
+      renamedToolset: (client, name) => void this.defaults.rememberClient(client, name),
       fleet: this.fleet,
       sets: this.sets,
       subscriptions: createCallerSubscriptions<Caller>(

@@ -51,11 +51,17 @@ export interface ToolsetStore {
   /** The toolset that was equipped last, or null if it was unequipped. Undefined if there was never one. */
   lastEquipped(): Promise<string | null | undefined>;
   setLastEquipped(name: string | null): Promise<void>;
+  /** The same for single clients, by what they are known as. Throws if the file cannot be understood. */
+  lastOfClients(): Readonly<Record<string, string | null>>;
+  setLastOfClient(client: string, name: string | null): Promise<void>;
 }
 
 /** The name is also the name of the file. */
 export const TOOLSET_NAME = /^[a-z0-9-]{2,50}$/;
 export const TOOLSET_NAME_FORM = '2 to 50 lower-case letters, digits and hyphens';
+
+/** The most clients of which the last toolset is kept. Those that have not equipped anything for longest are forgotten. */
+const MOST_CLIENTS = 1_000;
 
 /** The project's comes first. */
 const PLACES: readonly ToolsetPlace[] = ['project', 'user'];
@@ -66,6 +72,8 @@ export function openToolsetStore(dataDir: string, userDir: string): ToolsetStore
     user: join(userDir, 'toolsets'),
   };
   const equipped = jsonFile(join(dataDir, 'equipped.json'), 'the toolset that was equipped last', toObject);
+
+  const ofClients = jsonFile(join(dataDir, 'equipped-clients.json'), 'what clients had equipped last', readNames);
 
   function fileOf(name: string, place: ToolsetPlace): JsonFile<ToolsetFile> {
     return jsonFile(join(folders[place], `${name}.json`), 'a toolset', (value) => readToolset(value, name));
@@ -179,7 +187,21 @@ export function openToolsetStore(dataDir: string, userDir: string): ToolsetStore
       return typeof state.equipped === 'string' ? state.equipped : null;
     },
     setLastEquipped: (name) => equipped.write({ equipped: name }),
+    lastOfClients: () => ofClients.readSync() ?? {},
+    async setLastOfClient(client, name) {
+      await ofClients.change((before) => {
+        const others = Object.entries(before ?? {}).filter(([one]) => one !== client);
+        return Object.fromEntries([...others.slice(-(MOST_CLIENTS - 1)), [client, name]]);
+      });
+    },
   };
+}
+
+function readNames(value: unknown): Record<string, string | null> {
+  if (!isObject(value)) throw new Error('expected an object');
+  return Object.fromEntries(
+    Object.entries(value).map(([client, name]) => [client, typeof name === 'string' ? name : null]),
+  );
 }
 
 function taken(name: string): GatewayError {

@@ -168,7 +168,7 @@ describe('the session table', () => {
       await gateway.close();
     });
     const identityOf = (principal: string) => programIdentity('crew', principal);
-    const open = () => new StreamableSession(gateway, identityOf('alice'), FULL_SCOPE, backpressure, { used: 0 });
+    const open = () => new StreamableSession(gateway, identityOf('alice'), FULL_SCOPE, null, backpressure, { used: 0 });
     const session = sessions.open(FULL_SCOPE, open);
     const answer = (id: string, principal: string) => {
       try {

@@ -1,10 +1,12 @@
 /** What is equipped at the next start is what was equipped last. */
 import { execFileSync } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
+import { connectHttp } from '../support/connection.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
+import { connectModernHttp } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { createRandom } from '../support/random.ts';
 import { logged } from '../support/running-gateway.ts';
@@ -16,8 +18,11 @@ import { runs } from '../support/wide.ts';
 const GIT = { git: server('basic', '--name', 'git', '--tools', 'status,log') };
 const SETS = '[toolsets.one]\ntools = ["git.status"]\n[toolsets.two]\ntools = ["git.log"]\n';
 
-const equippedIn = (cwd: string) =>
-  (JSON.parse(readFileSync(join(cwd, '.toolgate/equipped.json'), 'utf8')) as { equipped: string | null }).equipped;
+/** Before anything was equipped, there is no file. */
+function equippedIn(cwd: string): string | null {
+  const file = join(cwd, '.toolgate/equipped.json');
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { equipped: string | null }).equipped : null;
+}
 
 it.each(['own', 'shared'])(
   'with selection = "%s" it is on the disk when the answer comes, in any order',
@@ -142,4 +147,49 @@ it('a tool of a server without a namespace stays with that server, wherever its 
   const third = await startStdio({ cwd });
   await control(third.client, 'equip-toolset', { name: 'dev' });
   expect(await equippedNames(third.client)).toEqual(['read']);
+});
+
+describe('a client over HTTP that is known again', () => {
+  const config = toolsetsToml(GIT, SETS);
+  const id = (value: string) => ({ 'mcp-client-id': value });
+  const nameOf = async (client: Parameters<typeof control>[0]) => {
+    const { toolset } = (await control(client, 'get-active-toolset')) as { toolset?: { name: string } };
+    return toolset?.name ?? null;
+  };
+
+  it('by its mcp-client-id has its toolset after a restart, with or without sessions', async () => {
+    const cwd = tempFolder();
+    const first = await startHttp({ config, cwd });
+    const session = await connectHttp(first.url, id('a'));
+    const modern = await connectModernHttp(first.url, id('b'));
+    const left = await connectModernHttp(first.url, id('c'));
+    await control(session.client, 'equip-toolset', { name: 'one' });
+    await control(modern.client, 'equip-toolset', { name: 'two' });
+    await control(left.client, 'equip-toolset', { name: 'two' });
+    await control(left.client, 'unequip-toolset');
+    await first.stop();
+
+    const { url } = await startHttp({ config, cwd });
+    expect(await equippedNames((await connectHttp(url, id('a'))).client)).toEqual(['git_status']);
+    expect(await nameOf((await connectModernHttp(url, id('a'))).client)).toBe('one');
+    expect(await equippedNames((await connectModernHttp(url, id('b'))).client)).toEqual(['git_log']);
+    expect(await nameOf((await connectModernHttp(url, id('c'))).client)).toBe(null);
+    expect(await nameOf((await connectHttp(url, id('unknown'))).client)).toBe(null);
+    expect(await nameOf((await connectHttp(url)).client)).toBe(null);
+  });
+
+  it('by its agent alone if it has no session, also after the toolset was renamed', async () => {
+    const cwd = tempFolder();
+    const first = await startHttp({ config, cwd });
+    const { client } = await first.connectModern();
+    await control(client, 'build-toolset', { name: 'mine', tools: refs('git.log'), autoEquip: true });
+    await control((await first.connect()).client, 'edit-toolset', { name: 'mine', newName: 'ours' });
+    expect(await nameOf(client)).toBe('ours');
+    await first.stop();
+
+    const second = await startHttp({ config, cwd });
+    const { client: again } = await second.connectModern();
+    expect(await nameOf(again)).toBe('ours');
+    expect(await equippedNames(again)).toEqual(['git_log']);
+  });
 });

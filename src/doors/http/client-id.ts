@@ -1,6 +1,7 @@
 /** The id by which a client says that it is the same one as before. It is a claim, so it counts only within its principal. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { GatewayError } from '../../base/errors.ts';
+import type { Identity } from '../../calls/identity.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 
 export const CLIENT_ID = 'mcp-client-id';
@@ -20,6 +21,11 @@ export function readClientId(headers: Readonly<Record<string, string | string[] 
   if (!ID.test(id))
     throw new GatewayError('request_invalid', `${CLIENT_ID} must have 1 to 200 characters without spaces.`);
   return id;
+}
+
+/** The id of a client with this identity. A program has made it part of the principal. */
+export function clientIdOf({ via }: Identity, headers: IncomingHttpHeaders): string | null {
+  return via === 'program' ? null : readClientId(headers);
 }
 
 export function missingClientId(): GatewayError {

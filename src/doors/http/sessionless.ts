@@ -43,7 +43,7 @@ const MOST = 4_096;
 
 /** Without sessions, lists may differ only by what a request says, so the agent owns the selection, or its client. */
 export function createSessionlessClients<R extends SessionlessClient>(
-  create: (identity: Identity, scope: Scope) => R,
+  create: (identity: Identity, scope: Scope, clientId: string | null) => R,
   { most = MOST, ttl = Number.POSITIVE_INFINITY }: Memory = {},
 ): SessionlessClients<R> {
   const sessionless = new Map<string, RememberedClient<R>>();
@@ -72,9 +72,9 @@ export function createSessionlessClients<R extends SessionlessClient>(
     client.close();
   }
 
-  function join(key: string, identity: Identity, scope: Scope): R {
+  function join(key: string, identity: Identity, scope: Scope, clientId: string | null): R {
     if (sessionless.size >= most) makeRoom();
-    const client = create(identity, scope);
+    const client = create(identity, scope, clientId);
     sessionless.set(key, { client, wasUsed: false, lastUse: lastUse() });
     return client;
   }
@@ -87,7 +87,7 @@ export function createSessionlessClients<R extends SessionlessClient>(
       const isPlain = toolset === null && namespace === null && task === null && principal === agent;
       const key = isPlain && clientId === null ? agent : keyOf(identity, scope, clientId);
       const known = sessionless.get(key);
-      if (known === undefined) return join(key, identity, scope);
+      if (known === undefined) return join(key, identity, scope, clientId);
       known.wasUsed = true;
       known.lastUse = lastUse();
       return known.client;

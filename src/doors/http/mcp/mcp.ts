@@ -15,7 +15,7 @@ import {
   readsEmptyEvents,
 } from '../../../protocol/revisions.ts';
 import { deliver } from '../../peer.ts';
-import { requireClientId } from '../client-id.ts';
+import { clientIdOf, requireClientId } from '../client-id.ts';
 import type { AgentHandler } from '../router.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import { createBodyReader, Post, readOverHttp } from '../wire/body.ts';
@@ -85,7 +85,11 @@ export function createMcpHandler(
     const { revisions } = gateway.config;
     requireVersion(request.headers, null, revisions);
     mayStream(request.headers, negotiate(parseParams(message).protocolVersion, revisions) ?? LATEST_REVISION);
-    const session = sessions.open(scope, () => new StreamableSession(gateway, identity, scope, backpressure, budget));
+    const clientId = clientIdOf(identity, request.headers);
+    const session = sessions.open(
+      scope,
+      () => new StreamableSession(gateway, identity, scope, clientId, backpressure, budget),
+    );
     // Answered at once, so it never becomes a stream.
     session.peer.request(
       message,

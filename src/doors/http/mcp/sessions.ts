@@ -21,13 +21,14 @@ export abstract class Session {
   /** The only namespace that the session sees; null for all. It never changes. */
   readonly namespace: string | null;
 
-  constructor(gateway: Gateway, identity: Identity, scope: Scope, door: DoorKind) {
+  constructor(gateway: Gateway, identity: Identity, scope: Scope, door: DoorKind, clientId: string | null) {
     this.identity = identity;
     this.namespace = scope.namespace;
     this.peer = new Peer(gateway, {
       identity,
       scope,
       door,
+      clientId,
       notify: (message) => this.notify(message),
       hears: () => !this.lacksStream,
       initialized: () => this.initialized(),

@@ -12,7 +12,7 @@ import { readBatch } from '../../../protocol/read.ts';
 import { allowsBatch } from '../../../protocol/revisions.ts';
 import type { Exchange } from '../../answer.ts';
 import { deliver } from '../../peer.ts';
-import { requireClientId } from '../client-id.ts';
+import { clientIdOf, requireClientId } from '../client-id.ts';
 import type { AgentHandler } from '../router.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import { createBodyReader, Post, readOverHttp } from '../wire/body.ts';
@@ -33,8 +33,8 @@ class SseSession extends Session {
   readonly stream: EventStream;
   readonly exchange: Exchange;
 
-  constructor(gateway: Gateway, identity: Identity, scope: Scope, stream: EventStream) {
-    super(gateway, identity, scope, 'sse');
+  constructor(gateway: Gateway, identity: Identity, scope: Scope, clientId: string | null, stream: EventStream) {
+    super(gateway, identity, scope, 'sse', clientId);
     this.stream = stream;
     this.exchange = exchangeOn(stream);
   }
@@ -95,7 +95,8 @@ export function createSseHandlers(
       requireClientId(gateway, request.headers);
       requireStreamReader(request.headers);
       const stream = new EventStream(backpressure, 'standing', null);
-      const session = sessions.open(scope, () => new SseSession(gateway, identity, scope, stream));
+      const clientId = clientIdOf(identity, request.headers);
+      const session = sessions.open(scope, () => new SseSession(gateway, identity, scope, clientId, stream));
       stream.attach(response, headers);
       response.on('close', () => sessions.end(session));
       // The address is next to the stream's, so that a proxy that forwards one also forwards the other.

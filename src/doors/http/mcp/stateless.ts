@@ -14,7 +14,7 @@ import { checkMethodHeader, checkNameHeader, type Headers, mismatch } from '../.
 import { isModern, MODERN_REVISION } from '../../../protocol/revisions.ts';
 import { errorReply } from '../../../protocol/rpc.ts';
 import { ModernPeer } from '../../modern.ts';
-import { readClientId } from '../client-id.ts';
+import { clientIdOf } from '../client-id.ts';
 import { requireNamespace } from '../scope.ts';
 import { createSessionlessClients, type Memory, type SessionlessClients } from '../sessionless.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
@@ -48,7 +48,8 @@ export function isStateless(message: Message, headers: Headers): boolean {
 /** The clients of this revision: one for each principal and scope. */
 export function createModernPeers(gateway: Gateway, memory?: Memory): SessionlessClients<ModernPeer> {
   return createSessionlessClients(
-    (identity, scope) => new ModernPeer(gateway, { identity, scope, door: 'http', isSingle: false }),
+    (identity, scope, clientId) =>
+      new ModernPeer(gateway, { identity, scope, door: 'http', clientId, isSingle: false }),
     memory,
   );
 }
@@ -68,8 +69,7 @@ export function createStateless(gateway: Gateway, backpressure: Backpressure, me
       try {
         abilities = check(message, request.headers, gateway.config.revisions);
         if (abilities !== null) requireNamespace(gateway, scope);
-        // A program has made the id part of the principal.
-        clientId = identity.via === 'program' ? null : readClientId(request.headers);
+        clientId = clientIdOf(identity, request.headers);
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error;
         const id = isRequest(message) ? idText(message) : null;

@@ -29,8 +29,15 @@ export class StreamableSession extends Session {
   /** Requests that arrived before `notifications/initialized`. */
   readonly #early = new Set<() => void>();
 
-  constructor(gateway: Gateway, identity: Identity, scope: Scope, backpressure: Backpressure, budget: Budget) {
-    super(gateway, identity, scope, 'http');
+  constructor(
+    gateway: Gateway,
+    identity: Identity,
+    scope: Scope,
+    clientId: string | null,
+    backpressure: Backpressure,
+    budget: Budget,
+  ) {
+    super(gateway, identity, scope, 'http', clientId);
     this.log = new StreamLog(backpressure, () => gateway.config.limits.replay, budget);
   }
 
