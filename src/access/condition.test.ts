@@ -5,6 +5,7 @@ import { configFromValue } from '../config/load.ts';
 import type { PolicyConfig } from '../config/policy.ts';
 import { toBytes } from '../protocol/json.ts';
 import { readMessage } from '../protocol/read.ts';
+import { touches } from './argument-match.ts';
 import { hintsOf } from './condition.ts';
 import { hasTimes, narrowToPermission, permissionAt, requireArguments } from './permission.ts';
 import { explain, isAllowed, rulesFor } from './policy.ts';
@@ -148,6 +149,8 @@ describe('a condition on arguments', () => {
     '{"path":"/tmp/x","options.mode":"safe"}',
     '{"path":["/srv/a","/srv/b"],"options":{"mode":["safe"]}}',
     '{"path":"/srv/a..b","options":{"mode":"safe"}}',
+    '{"path":"/srv/a","options":[{"mode":"safe"},{"mode":"safe"}]}',
+    '{"path":"/srv/a","options":{"mode":"safe"},"options.mode":"safe"}',
   ])('accepts %s', (params) => {
     expect(check(params)).toBeNull();
   });
@@ -168,6 +171,12 @@ describe('a condition on arguments', () => {
     '{"path":"/srv/a","options":{"mode":"safe","MODE":"wild"}}',
     '{"path":"/srv/a","options":"safe"}',
     '{"path":null,"options":{"mode":"safe"}}',
+    '{"path":"/srv/a","options":{"mode":"hard"},"options.mode":"safe"}',
+    '{"path":"/srv/a","options":{"mode":"safe"},"options.mode":"hard"}',
+    '{"path":"/srv/a","options":{},"options.mode":"safe"}',
+    '{"path":"/srv/a","options":[{"mode":"safe"},{"mode":"hard"}]}',
+    '{"path":"/srv/a","options":[{"mode":"safe"},{}]}',
+    '{"path":"/srv/a","options":[]}',
   ])('refuses %s', (params) => {
     expect(check(params)).toMatch(
       /^arguments_denied: The policy does not allow this call of "fs_write": "(path|options.mode)" has to be given and match/,
@@ -191,5 +200,51 @@ describe('a condition on arguments', () => {
     expect(() => requireArguments(strict, entry('read'), message({ depth: 1, force: false }))).not.toThrow();
     expect(() => requireArguments(strict, entry('read'), message({ depth: 10, force: false }))).toThrow(GatewayError);
     expect(() => requireArguments(strict, entry('read'), message({ depth: 1, force: true }))).toThrow(GatewayError);
+  });
+});
+
+describe('a condition on paths', () => {
+  const call = (args: object) =>
+    readMessage(toBytes({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'fs_read', arguments: args } }));
+  const conditionOf = (condition: object) => policyOf(condition).conditions[0]!;
+
+  it.each(['.env', '.env/', './.env', 'a/../.env', 'a//.env/.', 'a\\.env', '/x/.ENV', 'a.env'])(
+    'means %j by *.env, alone, in lists and in lists of objects',
+    (path) => {
+      const rule = conditionOf({ paths: { '*': '*.env' } });
+      const nested = conditionOf({ paths: { 'opts.path': '*.env' } });
+      expect(touches(rule, call({ path }))).toBe(true);
+      expect(touches(rule, call({ paths: ['b', path] }))).toBe(true);
+      expect(touches(rule, call({ files: [{ path: 'b' }, { path, content: 'x' }] }))).toBe(true);
+      for (const opts of [{ path }, { path: ['b', path] }, [{ path: 'b' }, { path }]])
+        expect(touches(nested, call({ opts })), JSON.stringify(opts)).toBe(true);
+      expect(touches(nested, call({ 'opts.path': path, opts: { path: 'b' } }))).toBe(true);
+    },
+  );
+
+  it('does not mean other files, and is met by nothing if it is not given', () => {
+    const rule = conditionOf({ paths: { '*': '*.env' } });
+    for (const args of [{}, { path: '.env.md' }, { path: '.env/../b' }, { paths: [] }, { n: 1 }])
+      expect(touches(rule, call(args)), JSON.stringify(args)).toBe(false);
+    const both = conditionOf({ paths: { 'path*': '*.env' }, arguments: { mode: 'w' } });
+    expect(touches(both, call({ path: '.env', mode: 'r' }))).toBe(false);
+    expect(touches(both, call({ path: '.env', mode: 'w' }))).toBe(true);
+  });
+
+  it('holds for a whole call or not at all', () => {
+    const permission = permissionAt(policyOf({ paths: { 'path*': ['src/*', '/srv/*'] } }), 'a', 0)!;
+    const isMet = (args: object) => {
+      try {
+        requireArguments(permission, entry('read'), call(args));
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    for (const path of ['src/a', './src/a', 'src/../src/b/', '/srv/x/..//y'])
+      expect([isMet({ path }), isMet({ paths: ['src/b', path] })], path).toEqual([true, true]);
+    for (const path of ['src/..', 'src/../../etc', '/srv/../etc', 'SRC/a', 'a', '', 'src/a\0b', 7])
+      expect([isMet({ path }), isMet({ paths: ['src/b', path] })], String(path)).toEqual([false, false]);
+    expect(isMet({ other: 'src/a' })).toBe(false);
   });
 });

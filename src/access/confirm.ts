@@ -4,7 +4,8 @@ import { matchesPattern } from '../base/pattern.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { ConfirmRule } from '../config/security.ts';
 import type { Message } from '../protocol/message.ts';
-import { isAbout, lacks, touches } from './condition.ts';
+import { touches } from './argument-match.ts';
+import { isAbout, lacks } from './condition.ts';
 
 /** The rules about an item. Computed once: most items have none. */
 const rulesAbout = memo((rules: readonly ConfirmRule[]) =>

@@ -7,7 +7,8 @@ import { KINDS } from '../catalog/item.ts';
 import { narrow, rememberNarrowed } from '../catalog/narrow.ts';
 import type { Condition, PolicyConfig } from '../config/policy.ts';
 import type { Message } from '../protocol/message.ts';
-import { isAbout, isTime, isTimed, misfit } from './condition.ts';
+import { hasArguments, misfit } from './argument-match.ts';
+import { isAbout, isTime, isTimed } from './condition.ts';
 import { isAllowed, isBarred, isUriAllowed, mayUse, opensSome, type Rules, rulesFor } from './policy.ts';
 import { isNormalUri, meaningsOf, spellingsOf } from './uri-spelling.ts';
 
@@ -56,7 +57,7 @@ export function permissionAt(
       timed.length === 0 ? Number.POSITIVE_INFINITY : nextMinute(now),
       ...current.map(({ until }) => until),
     ),
-    onArguments: rules.conditions.filter((one) => one.arguments !== null),
+    onArguments: rules.conditions.filter(hasArguments),
   };
 }
 

@@ -150,7 +150,24 @@ describe('the policy decision', () => {
     expect(may({ agent_policies: {} }, 'a', 'git_read')).toBe(true);
     expect(may({ agent_policies: { b: {} } }, 'a', 'git_read')).toBe(false);
     expect(may({ exposed_tools: { hub: ['read'] } }, 'a', 'git_read')).toBe(false);
-    expect(may({ default_policy: {} }, 'a', 'git_greet')).toBe(true);
+  });
+
+  it('closes resources and prompts where it closes tools, unless a rule opens them', () => {
+    const exposed = { exposed_tools: { hub: ['read'] } };
+    for (const name of ['greet', 'note://1', 'note://{id}']) {
+      expect([may(exposed, 'a', `git_${name}`), may(exposed, 'a', `hub_${name}`)]).toEqual([false, true]);
+      expect(may({ default_policy: {} }, 'a', `git_${name}`)).toBe(false);
+      expect(may({ exposed_tools: { git: [] } }, 'a', `git_${name}`)).toBe(false);
+      expect(may({ denied_tools: { git: ['*'] } }, 'a', `git_${name}`)).toBe(false);
+      expect(may({ denied_tools: { git: ['drop'] } }, 'a', `git_${name}`)).toBe(true);
+      const own = { ...exposed, agent_policies: { a: { tool_overrides: { git: ['read'], hub: [] } } } };
+      expect([may(own, 'a', `git_${name}`), may(own, 'a', `hub_${name}`)]).toEqual([true, false]);
+      expect([may(own, 'b', `git_${name}`), may(own, 'b', `hub_${name}`)]).toEqual([false, true]);
+      const open = { allow_unknown_resources: true, allow_unknown_prompts: true };
+      expect(may({ ...exposed, default_policy: open }, 'a', `git_${name}`)).toBe(true);
+      const named = { exposed_resources: { git: ['note:*'] }, exposed_prompts: { git: ['greet'] } };
+      expect(may({ ...exposed, ...named }, 'a', `git_${name}`)).toBe(true);
+    }
   });
 
   it('does not deny everything because one item is denied', () => {
@@ -189,7 +206,7 @@ describe('a resource template under a policy', () => {
     const denied = { denied_resources: { git: ['note://secret*', 'note://2'] } };
     expect(seen(denied, 'git_note://7')).toBe('git_note://{id} note://7');
     for (const uri of ['git_note://secret-1', 'git_note://2']) expect(seen(denied, uri)).toMatch(/^resource_unknown: /);
-    const hidden = { exposed_resources: { git: ['note://1', 'note://{id}'], '*': [] }, default_policy: {} };
+    const hidden = { exposed_resources: { git: ['note://1', 'note://{id}'], '*': [] } };
     expect(seen(hidden, 'git_note://1')).toBe('git_note://1 note://1');
     expect(seen(hidden, 'git_note://7')).toBe('git_note://{id} note://7');
     expect(seen(hidden, 'git_note://2')).toMatch(/^resource_unknown: /);

@@ -16,6 +16,7 @@ import {
   resolveToolLimits,
 } from '../config/call-limits.ts';
 import type { AgentPolicy, ByKind, Condition, PolicyConfig, ServerLists } from '../config/policy.ts';
+import { hasArguments } from './argument-match.ts';
 import { isAbout, isTime, lacks } from './condition.ts';
 import { isNormalUri, meaningsOf, readingsOf, spellingsOf } from './uri-spelling.ts';
 
@@ -134,7 +135,7 @@ export function explain(rules: Rules, entry: Entry, now: Date): Decision {
   for (const condition of rules.conditions) {
     if (!isAbout(condition, entry)) continue;
     const lacking = lacks(condition, entry, now);
-    const text = lacking ?? (condition.arguments === null ? 'is met' : 'is met, if the arguments of a call fit');
+    const text = lacking ?? (!hasArguments(condition) ? 'is met' : 'is met, if the arguments of a call fit');
     findings.push({ rule: condition.place, verdict: lacking === null ? 'passes' : 'deny', text });
     if (lacking !== null) return { allowed: false, findings };
   }
@@ -236,7 +237,8 @@ function serverRules(rules: Rules, entry: ServerPart): ServerRules {
   return getOrMake(rules.servers, key, () => findServerRules(rules, entry, group));
 }
 
-function findServerRules({ policy, lineage }: Rules, entry: ServerPart, group: keyof ByKind<unknown>): ServerRules {
+function findServerRules(rules: Rules, entry: ServerPart, group: keyof ByKind<unknown>): ServerRules {
+  const { policy, lineage } = rules;
   const { sourceKey } = entry;
   const listing = (rule: string, lists: ServerLists): RuleList[] => {
     const names = listFor(lists, entry);
@@ -249,7 +251,9 @@ function findServerRules({ policy, lineage }: Rules, entry: ServerPart, group: k
   const denials = `denied_${plural[group]}`;
   const override = overrideKeys[group];
   const exposed = `exposed_${plural[group]}`;
-  const allowed = policy.allowUnknown[group];
+  const unknown = policy.allowUnknown[group];
+  // Where the tools of a server are closed, the rest of it is closed too, unless a rule opens it.
+  const allowed = unknown ?? opensTools(rules, entry);
   return {
     denied: [
       ...listing(`${denials}.${sourceKey}`, policy.denied[group]),
@@ -265,9 +269,20 @@ function findServerRules({ policy, lineage }: Rules, entry: ServerPart, group: k
     fallback: {
       rule: `default_policy.allow_unknown_${plural[group]}`,
       verdict: allowed ? 'allow' : 'deny',
-      text: `is ${allowed}`,
+      text:
+        unknown === null
+          ? `is not set, and the agent may use ${allowed ? '' : 'no '}tools of "${sourceKey}"`
+          : `is ${allowed}`,
     },
   };
+}
+
+/** Whether the rules could allow a tool of the server. */
+function opensTools(rules: Rules, entry: ServerPart): boolean {
+  const { denied, overrides, exposed, fallback } = serverRules(rules, { ...entry, kind: 'tool' });
+  if (denied.some(({ patterns }) => patterns.includes('*'))) return false;
+  if (overrides.length > 0) return overrides.some(({ names }) => names.size > 0);
+  return exposed === null ? fallback.verdict === 'allow' : exposed.names.size > 0;
 }
 
 function accessTo(entry: ServerPart, lineage: readonly AgentPolicy[]): Finding[] {

@@ -40,7 +40,7 @@ describe('a policy JSON of another program', () => {
       agents: [
         { name: 'claude-code', allowedServers: ['github'], overrides: { tool: { github: ['get_file_contents'] } } },
       ],
-      allowUnknown: { tool: false, resource: true, prompt: true },
+      allowUnknown: { tool: false, resource: null, prompt: null },
     });
   });
 

@@ -33,6 +33,8 @@ export interface Condition {
   readonly days: readonly number[] | null;
   readonly timezone: string;
   readonly arguments: Readonly<Record<string, readonly string[]>> | null;
+  /** The same for arguments that are paths of files. */
+  readonly paths: Readonly<Record<string, readonly string[]>> | null;
   readonly annotations: Partial<Hints> | null;
 }
 
@@ -60,8 +62,8 @@ export interface PolicyConfig {
   readonly denied: ByKind<ServerLists>;
   readonly conditions: readonly Condition[];
   readonly agents: readonly AgentPolicy[];
-  /** Whether items that no list is about may be used. */
-  readonly allowUnknown: ByKind<boolean>;
+  /** Whether items that no list is about may be used. Null: if the agent may use tools of the server. */
+  readonly allowUnknown: ByKind<boolean | null> & { readonly tool: boolean };
   /**
    * The limits of agents that have none of their own.
    * @internal
@@ -93,6 +95,13 @@ function isTimeZone(name: string): boolean {
 const hint = (name: keyof Hints) =>
   flag().optional().describe(`The required value of the tool's annotation \`${name}\`.`);
 
+const patternsByArgument = () =>
+  z
+    .record(z.string(), z.union([text(), textList()], { error: 'expected a pattern or a list of patterns' }), {
+      error: 'expected a map from arguments to patterns',
+    })
+    .optional();
+
 export const conditionShape = {
   tools: toolList()
     .optional()
@@ -117,14 +126,12 @@ export const conditionShape = {
     .refine(isTimeZone, { error: 'is not the name of a time zone, such as "Europe/Berlin"' })
     .prefault('UTC')
     .describe('The time zone of `between` and `days`.'),
-  arguments: z
-    .record(z.string(), z.union([text(), textList()], { error: 'expected a pattern or a list of patterns' }), {
-      error: 'expected a map from arguments to patterns',
-    })
-    .optional()
-    .describe(
-      'Patterns that arguments must match, by name (`options.path` for a nested one): one pattern, or several of which one must match.',
-    ),
+  arguments: patternsByArgument().describe(
+    'Patterns that arguments must match, by name (`options.path` for a nested one) or a pattern over names: one pattern, or several of which one must match.',
+  ),
+  paths: patternsByArgument().describe(
+    'The same for paths of files, which are compared in their usual spelling: `./.env`, `.env/` and `a/../.env` are `.env`.',
+  ),
   annotations: section({
     readOnlyHint: hint('readOnlyHint'),
     destructiveHint: hint('destructiveHint'),
@@ -176,8 +183,10 @@ const defaultPolicySchema = section({
   allow_unknown_tools: flag()
     .optional()
     .describe('Whether tools of servers that no list names may be used. Default: false as soon as there is a policy.'),
-  allow_unknown_resources: flag().prefault(true).describe('The same for resources.'),
-  allow_unknown_prompts: flag().prefault(true).describe('The same for prompts.'),
+  allow_unknown_resources: flag()
+    .optional()
+    .describe('The same for resources. Default: only those of servers of which the agent may use tools.'),
+  allow_unknown_prompts: flag().optional().describe('The same for prompts, with the same default.'),
   limits: limits('each agent that has no limits'),
   tool_limits: toolLimits(),
 });
@@ -225,8 +234,8 @@ export function resolvePolicy(file: Section<typeof policyShape>, context: Resolv
     agents,
     allowUnknown: {
       tool: defaultPolicy?.allowUnknownTools ?? !isClosed,
-      resource: defaultPolicy?.allowUnknownResources ?? true,
-      prompt: defaultPolicy?.allowUnknownPrompts ?? true,
+      resource: defaultPolicy?.allowUnknownResources ?? null,
+      prompt: defaultPolicy?.allowUnknownPrompts ?? null,
     },
     defaultLimits: { limits: defaultPolicy?.limits ?? null, toolLimits: defaultPolicy?.toolLimits ?? null },
   };
@@ -276,6 +285,7 @@ export function resolveConditions(conditions: readonly ConditionSection[], place
       days: days?.map((day) => DAYS.indexOf(day)) ?? null,
       timezone,
       arguments: rest.arguments && asLists(rest.arguments),
+      paths: rest.paths && asLists(rest.paths),
       annotations: annotations && withoutNulls(annotations),
     };
   });

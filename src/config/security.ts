@@ -138,6 +138,15 @@ export function resolveSecurity(security: Section<typeof securityShape>): Securi
 function confirmAll(tools: readonly string[]): ConfirmRule {
   const place = 'security.dangerous_tools';
   const about = { tool: tools, resource: null, prompt: null };
-  const condition = { place, about, between: null, days: null, timezone: 'UTC', arguments: null, annotations: null };
+  const condition = {
+    place,
+    about,
+    between: null,
+    days: null,
+    timezone: 'UTC',
+    arguments: null,
+    paths: null,
+    annotations: null,
+  };
   return { place, agents: null, condition };
 }

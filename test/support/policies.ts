@@ -120,8 +120,8 @@ export function naivelyAllowed(policy: RandomPolicy, agent: string, server: stri
   if (Object.keys(policy).length === 0) return true;
   const what = kind === 'tool' ? 'tool' : kind === 'prompt' ? 'prompt' : 'resource';
   const policies = policy.agent_policies ?? {};
-  const own = Object.hasOwn(policies, agent) ? agent : Object.keys(policies).find((one) => glob(one, agent));
-  const chain = own === undefined ? [] : withParents(policies, own);
+  const ownName = Object.hasOwn(policies, agent) ? agent : Object.keys(policies).find((one) => glob(one, agent));
+  const chain = ownName === undefined ? [] : withParents(policies, ownName);
 
   const about = (lists: Lists | undefined): string[] | undefined => {
     const found = Object.entries(lists ?? {}).filter(([one]) => glob(one, server));
@@ -140,10 +140,19 @@ export function naivelyAllowed(policy: RandomPolicy, agent: string, server: stri
   const exposed = about(policy[`exposed_${what}s`]);
   if (exposed !== undefined) return anyFits(exposed, name);
 
-  if (what !== 'tool') return policy.default_policy?.[`allow_unknown_${what}s`] ?? true;
   const isPolicy =
     policy.exposed_tools !== undefined || Object.keys(policies).length > 0 || policy.default_policy !== undefined;
-  return policy.default_policy?.allow_unknown_tools ?? !isPolicy;
+  const opensUnknown = policy.default_policy?.allow_unknown_tools ?? !isPolicy;
+  if (what === 'tool') return opensUnknown;
+
+  // Resources and prompts are closed where the tools of the server are, unless something says otherwise.
+  const said = policy.default_policy?.[`allow_unknown_${what}s`];
+  if (said !== undefined) return said;
+  if ([policy, ...chain].some((one) => about(one.denied_tools)?.includes('*'))) return false;
+  const own = chain.map((one) => about(one.tool_overrides)).filter((list) => list !== undefined);
+  if (own.length > 0) return own.flat().length > 0;
+  const exposedTools = about(policy.exposed_tools);
+  return exposedTools === undefined ? opensUnknown : exposedTools.length > 0;
 }
 
 /**
