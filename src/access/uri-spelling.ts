@@ -10,9 +10,21 @@ const HOSTED = new Set(['http', 'https', 'ws', 'wss', 'ftp', 'file']);
 const UNRESERVED = /%(2[de]|3[0-9]|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/gi;
 /** Some servers decode twice. */
 const MOST_DECODINGS = 3;
+const MOST_STEPS = 8;
 
 /** The usual spelling: no dot segments, double slashes, empty query or fragment, and no needless escapes. */
 export function normalUri(uri: string): string {
+  let text = uri;
+  // What one step leaves may be for another: `%%373` becomes `%73`.
+  for (let i = 0; i < MOST_STEPS; i++) {
+    const next = plainUri(text);
+    if (next === text) break;
+    text = next;
+  }
+  return text;
+}
+
+function plainUri(uri: string): string {
   // Parsers of URLs drop these.
   const text = trimmed(uri.replace(/[\t\n\r]/g, '')).replace(UNRESERVED, (escaped) => decodeURIComponent(escaped));
   const [, scheme, authority, path = '', query = '', fragment = ''] = PARTS.exec(text) ?? [];
