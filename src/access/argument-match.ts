@@ -36,7 +36,7 @@ const asPath: Matcher = {
 export function misfit(condition: Condition, message: Message): string | null {
   for (const [name, patterns, matcher] of wantedBy(condition)) {
     const found = readings(message, name);
-    if (found !== null && found.every((one) => valueFits(message.bytes, one, patterns, matcher))) continue;
+    if (found?.every((one) => valueFits(message.bytes, one, patterns, matcher))) continue;
     return `"${name}" has to be given and match ${patterns.map((one) => `"${one}"`).join(' or ')}`;
   }
   return null;
