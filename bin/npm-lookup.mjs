@@ -1,7 +1,7 @@
 // Says what the packages of `npx` commands stand for now, by asking the registry exactly as `npx` does: with the code of
 // the npm in the folder of the first argument, with the settings of this folder and environment, and with the options
-// that follow. Each line of stdin is a question about some packages; the line with its answer says where each is downloaded
-// from. Nothing is installed or started. Ends when stdin does, or with an error if this npm is not understood.
+// that follow. Each line of stdin is a question about some packages; the line with its answer has version and checksum of
+// each. Nothing is installed or started. Ends when stdin does, or with an error if this npm is not understood.
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -25,11 +25,11 @@ for await (const line of createInterface(process.stdin)) void answer(JSON.parse(
 process.exit();
 
 async function answer({ id, packages }) {
-  const resolved = await Promise.all(packages.map(resolvedOf)).catch(() => null);
-  process.stdout.write(`${JSON.stringify({ id, resolved })}\n`);
+  const contents = await Promise.all(packages.map(contentOf)).catch(() => null);
+  process.stdout.write(`${JSON.stringify({ id, contents })}\n`);
 }
 
-async function resolvedOf(spec) {
-  const { _resolved } = await pacote.manifest(parse(spec), settings);
-  return _resolved;
+async function contentOf(spec) {
+  const { version, _integrity } = await pacote.manifest(parse(spec), settings);
+  return `${version} ${_integrity}`;
 }

@@ -39,7 +39,7 @@ const IDLE = 3_000;
 /** Shared by all gateways of this process, as npm's cache is. */
 const processes = new Map<string, LookupProcess>();
 
-/** Where each package would be downloaded from; null if that could not be found out. */
+/** The version and checksum of each package, as one text; null if they could not be found out. */
 export async function lookUp(npm: NpmSettings, packages: readonly string[]): Promise<readonly string[] | null> {
   const { runner, settings, cwd, deciding } = npm;
   const key = sha256(canonicalJson({ runner, settings, cwd, deciding }));
@@ -58,12 +58,12 @@ function startLookups({ runner, settings, cwd, env }: NpmSettings, ended: () => 
     env,
     stdio: ['pipe', 'pipe', 'ignore'],
   });
-  const waiting = new Map<number, (resolved: readonly string[] | null) => void>();
+  const waiting = new Map<number, (contents: readonly string[] | null) => void>();
   let last = 0;
   let idle: NodeJS.Timeout | undefined;
 
-  const settle = (id: number, resolved: readonly string[] | null) => {
-    waiting.get(id)?.(resolved);
+  const settle = (id: number, contents: readonly string[] | null) => {
+    waiting.get(id)?.(contents);
     waiting.delete(id);
     if (waiting.size > 0) return;
     clearTimeout(idle);
@@ -80,8 +80,8 @@ function startLookups({ runner, settings, cwd, env }: NpmSettings, ended: () => 
   child.once('error', close);
   child.once('exit', close);
   createInterface(child.stdout!).on('line', (line) => {
-    const { id, resolved } = parsed(line);
-    settle(Number(id), Array.isArray(resolved) ? resolved.map(String) : null);
+    const { id, contents } = parsed(line);
+    settle(Number(id), Array.isArray(contents) ? contents.map(String) : null);
   });
   return {
     ask(packages) {
@@ -90,9 +90,9 @@ function startLookups({ runner, settings, cwd, env }: NpmSettings, ended: () => 
       child.stdin!.write(`${JSON.stringify({ id, packages })}\n`);
       return new Promise((resolve) => {
         const timer = setTimeout(() => settle(id, null), LONGEST);
-        waiting.set(id, (resolved) => {
+        waiting.set(id, (contents) => {
           clearTimeout(timer);
-          resolve(resolved);
+          resolve(contents);
         });
       });
     },

@@ -197,9 +197,9 @@ async function confirmed(command: PackageCommand, subject: QuerySubject): Promis
   const record = recordOf(command, key, records);
   if (record === null) return null;
   const packages = unsure(command, record);
-  if (packages.some((spec) => record.resolved[spec] === undefined)) return null;
+  if (packages.some((spec) => record.contents[spec] === undefined)) return null;
   const found = await lookUp({ ...subject, settings: command.settings }, packages);
-  if (found === null || packages.some((spec, at) => found[at] !== record.resolved[spec])) return null;
+  if (found === null || packages.some((spec, at) => found[at] !== record.contents[spec])) return null;
   if (!record.isRecent) records?.renew(key);
   return record.program;
 }

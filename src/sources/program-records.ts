@@ -28,8 +28,8 @@ type Witnesses = Readonly<Record<string, string>>;
 
 export interface ProgramRecord {
   readonly program: PackageProgram;
-  /** Where its packages were downloaded from, as far as that is known. */
-  readonly resolved: Readonly<Record<string, string>>;
+  /** The version and checksum of each package, as one text. Some may be missing. */
+  readonly contents: Readonly<Record<string, string>>;
   /** Whether the registry was asked within the last day. */
   readonly isRecent: boolean;
 }
@@ -68,13 +68,13 @@ export function programRecords(env: Readonly<Record<string, string | undefined>>
       try {
         const file = fileOf(key);
         if (!isOurs(folder) || !isOurs(file)) return null;
-        const { program, resolved, witnesses } = toObject(JSON.parse(readFileSync(file, 'utf8')));
+        const { program, contents, witnesses } = toObject(JSON.parse(readFileSync(file, 'utf8')));
         const { file: path, env: given } = toObject(program);
-        if (typeof path !== 'string' || !isObject(given) || !isObject(resolved) || !isObject(witnesses)) return null;
+        if (typeof path !== 'string' || !isObject(given) || !isObject(contents) || !isObject(witnesses)) return null;
         if (Object.entries(witnesses).some(([one, seen]) => stampOf(one) !== seen)) return null;
         return {
           program: { file: path, env: given as Record<string, string>, lock: null },
-          resolved: resolved as Record<string, string>,
+          contents: contents as Record<string, string>,
           isRecent: Date.now() - statSync(file).mtimeMs < RECENT,
         };
       } catch {
@@ -87,9 +87,9 @@ export function programRecords(env: Readonly<Record<string, string | undefined>>
       if (Object.entries(program.env).some(isSecret)) return;
       try {
         const witnesses = witnessed(subject, program);
-        const resolved = resolvedIn(dirname(dirname(program.file)), subject.command.packages);
+        const contents = contentsIn(dirname(dirname(program.file)), subject.command.packages);
         await mkdir(folder, { recursive: true, mode: 0o700 });
-        await replaceFile(fileOf(key), JSON.stringify({ program, resolved, witnesses }));
+        await replaceFile(fileOf(key), JSON.stringify({ program, contents, witnesses }));
         await removeOldest(folder);
       } catch {
         // A full or read-only disk.
@@ -122,11 +122,17 @@ async function removeOldest(folder: string): Promise<void> {
   await Promise.all(oldest.map(({ path }) => unlink(path)));
 }
 
-/** Where the packages in a folder of modules were downloaded from, as far as npm wrote it down there. */
-function resolvedIn(modules: string, packages: readonly string[]): Record<string, string> {
+/**
+ * The packages in a folder of modules, as far as npm wrote down there what they are. Not by the address that they came
+ * from: a setting of npm leaves it out, and mirrors change it.
+ */
+function contentsIn(modules: string, packages: readonly string[]): Record<string, string> {
   const installed = toObject(toObject(readJson(join(modules, '.package-lock.json'))).packages);
-  const found = packages.map((spec) => [spec, toObject(installed[`node_modules/${nameOf(spec)}`]).resolved]);
-  return Object.fromEntries(found.filter(([, resolved]) => typeof resolved === 'string'));
+  const found = packages.map((spec) => {
+    const { version, integrity } = toObject(installed[`node_modules/${nameOf(spec)}`]);
+    return [spec, typeof integrity === 'string' ? `${version} ${integrity}` : null];
+  });
+  return Object.fromEntries(found.filter(([, content]) => content !== null));
 }
 
 /** Null if it does not exist or is only half written. */

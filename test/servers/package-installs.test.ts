@@ -178,45 +178,51 @@ it('asks npm again when something has changed that its answer depends on', async
   expect(await start()).toMatchObject({ name: 'tool 1.0.0', npx: true });
 });
 
-it('asks the registry at every start what a package without an exact version is, in one process for all servers', async () => {
-  const names = ['one', 'two', '@acme/three'];
-  const registry = await startRegistry(
-    ...names.map((name) => ({ name, version: '1.0.0', bins: [name.replace(/.*\//, '')] })),
-  );
-  const env: Record<string, string> = { ...registry.env(), npm_config_logs_max: '1000' };
-  const cwd = tempFolder();
-  const commands = ['npx -y one', 'npx two@latest', 'npx -y -p @acme/three@^1.0.0 three'];
-  const config = toml(
-    // A variable of one server only makes no difference to npm.
-    commands.map((command, at) => ({ namespace: `s${at}`, command, env: { OWN: String(at) } })),
-    wait,
-  );
-  const start = async () => {
-    registry.requests.length = 0;
-    const gateway = await startStdio({ cwd, env, config, process: true });
-    const started = await Promise.all(commands.map((_, at) => nameOf(gateway.client, `s${at}`, ['OWN'])));
-    const lookups = descendants(gateway.pid).filter((pid) => running('npm-lookup.mjs').includes(pid));
-    return { gateway, started, lookups };
-  };
-  const first = await start();
-  await first.gateway.stop();
-  const runs = npmRuns(env);
-  const second = await start();
-  const shown = ({ started }: typeof first) => started.map(({ name, env: { OWN } }) => [name, OWN]);
-  expect(shown(first)).toEqual([
-    ['one 1.0.0', '0'],
-    ['two 1.0.0', '1'],
-    ['three 1.0.0', '2'],
-  ]);
-  expect(shown(second)).toEqual(shown(first));
-  expect(npmRuns(env)).toBe(runs);
-  expect([...registry.requests].sort()).toEqual([...names].sort());
-  expect(second.lookups.length).toBeLessThanOrEqual(1);
-  // It ends with the gateway.
-  second.gateway.signal('SIGKILL');
-  await second.gateway.exited;
-  await waitFor(() => second.lookups.every((pid) => !alive(pid)));
-});
+it.each([
+  ['', {}],
+  [', also if npm does not write down where packages are from', { npm_config_omit_lockfile_registry_resolved: 'true' }],
+])(
+  'asks the registry at every start what a package without an exact version is, in one process for all servers%s',
+  async (_, settings) => {
+    const names = ['one', 'two', '@acme/three'];
+    const registry = await startRegistry(
+      ...names.map((name) => ({ name, version: '1.0.0', bins: [name.replace(/.*\//, '')] })),
+    );
+    const env: Record<string, string> = { ...registry.env(), npm_config_logs_max: '1000', ...settings };
+    const cwd = tempFolder();
+    const commands = ['npx -y one', 'npx two@latest', 'npx -y -p @acme/three@^1.0.0 three'];
+    const config = toml(
+      // A variable of one server only makes no difference to npm.
+      commands.map((command, at) => ({ namespace: `s${at}`, command, env: { OWN: String(at) } })),
+      wait,
+    );
+    const start = async () => {
+      registry.requests.length = 0;
+      const gateway = await startStdio({ cwd, env, config, process: true });
+      const started = await Promise.all(commands.map((_, at) => nameOf(gateway.client, `s${at}`, ['OWN'])));
+      const lookups = descendants(gateway.pid).filter((pid) => running('npm-lookup.mjs').includes(pid));
+      return { gateway, started, lookups };
+    };
+    const first = await start();
+    await first.gateway.stop();
+    const runs = npmRuns(env);
+    const second = await start();
+    const shown = ({ started }: typeof first) => started.map(({ name, env: { OWN } }) => [name, OWN]);
+    expect(shown(first)).toEqual([
+      ['one 1.0.0', '0'],
+      ['two 1.0.0', '1'],
+      ['three 1.0.0', '2'],
+    ]);
+    expect(shown(second)).toEqual(shown(first));
+    expect(npmRuns(env)).toBe(runs);
+    expect([...registry.requests].sort()).toEqual([...names].sort());
+    expect(second.lookups.length).toBeLessThanOrEqual(1);
+    // It ends with the gateway.
+    second.gateway.signal('SIGKILL');
+    await second.gateway.exited;
+    await waitFor(() => second.lookups.every((pid) => !alive(pid)));
+  },
+);
 
 it('starts what npx would start now if the registry, the project or the cache has changed', async () => {
   const registry = await startRegistry({ name: 'tool', version: '1.0.0', bins: ['tool'] });
