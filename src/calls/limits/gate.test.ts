@@ -9,14 +9,15 @@ class TestCall implements Waiting {
   gate: Gate | null = null;
   before: Waiting | null = null;
   after: Waiting | null = null;
-  readonly agent = 'a';
+  readonly agent: string;
   state: 'waiting' | 'running' | 'ended' | 'refused' = 'ended';
   readonly number: number;
   readonly admissions: number[];
   readonly endsAtOnce: boolean;
   readonly home: Gate;
 
-  constructor(home: Gate, number: number, admissions: number[], endsAtOnce = false) {
+  constructor(home: Gate, number: number, admissions: number[], endsAtOnce = false, agent = 'a') {
+    this.agent = agent;
     this.home = home;
     this.number = number;
     this.admissions = admissions;
@@ -25,7 +26,7 @@ class TestCall implements Waiting {
 
   arrive(): void {
     if (this.home.enter()) this.admitted();
-    else if (this.home.isFull) this.state = 'refused';
+    else if (!this.home.hasRoomFor(this.agent, () => new GatewayError('source_busy', 'busy'))) this.state = 'refused';
     else {
       this.state = 'waiting';
       this.home.join(this);
@@ -101,7 +102,7 @@ describe('a gate', () => {
           expect(admissions).toEqual([...admissions].sort((a, b) => a - b));
           for (const call of calls) call.end();
           for (const call of calls) call.end();
-          expect([gate.waiting, gate.first, gate.last]).toEqual([0, null, null]);
+          expect([gate.waiting, gate.queues.size]).toEqual([0, 0]);
         },
       ),
       { numRuns: runs(2_000) },
@@ -121,6 +122,61 @@ describe('a gate', () => {
 
 function queueOf(gate: Gate): number[] {
   const numbers: number[] = [];
-  for (let one = gate.first; one !== null; one = one.after) numbers.push((one as TestCall).number);
+  for (let one = gate.queues.get('a')?.first ?? null; one !== null; one = one.after)
+    numbers.push((one as TestCall).number);
   return numbers;
 }
+
+describe('agents at a gate', () => {
+  const arrive = (gate: Gate, admissions: number[], agent: string, ...numbers: number[]) =>
+    numbers.map((number) => {
+      const call = new TestCall(gate, number, admissions, false, agent);
+      call.arrive();
+      return call;
+    });
+
+  it('take turns, and each keeps its own order', () => {
+    const gate = new Gate('Server "x"', 1, 100);
+    const admissions: number[] = [];
+    const calls = [
+      ...arrive(gate, admissions, 'greedy', 1, 2, 3, 4, 5),
+      ...arrive(gate, admissions, 'b', 11, 12),
+      ...arrive(gate, admissions, 'c', 21),
+    ];
+    for (let left = calls.length; left > 0; left--) calls.find(({ state }) => state === 'running')!.end();
+    expect(admissions).toEqual([1, 2, 11, 21, 3, 12, 4, 5]);
+  });
+
+  it('with many waiting calls give way in a full queue, from the last one on, until the shares are equal', () => {
+    const gate = new Gate('Server "x"', 1, 4);
+    const admissions: number[] = [];
+    const greedy = arrive(gate, admissions, 'greedy', 1, 2, 3, 4, 5, 6);
+    expect(greedy.map(({ state }) => state)).toEqual([
+      'running',
+      'waiting',
+      'waiting',
+      'waiting',
+      'waiting',
+      'refused',
+    ]);
+    const others = arrive(gate, admissions, 'b', 11, 12, 13);
+    expect(others.map(({ state }) => state)).toEqual(['waiting', 'waiting', 'refused']);
+    expect(greedy.map(({ state }) => state)).toEqual([
+      'running',
+      'waiting',
+      'waiting',
+      'refused',
+      'refused',
+      'refused',
+    ]);
+    expect(gate.waiting).toBe(4);
+    for (const call of [...greedy, ...others]) if (call.state === 'running' || call.state === 'waiting') call.end();
+    expect([gate.running, gate.waiting, gate.queues.size]).toEqual([0, 0, 0]);
+  });
+
+  it('find no room where no call may wait', () => {
+    const gate = new Gate('Server "x"', 1, 0);
+    expect(arrive(gate, [], 'a', 1, 2).map(({ state }) => state)).toEqual(['running', 'refused']);
+    expect(arrive(gate, [], 'b', 3).map(({ state }) => state)).toEqual(['refused']);
+  });
+});

@@ -156,13 +156,13 @@ export class CallLimiter implements Limiter {
 
   #requireRoom(call: Call): void {
     if (this.breaker !== null) requireClosed(this.breaker, call);
-    const full = this.gates.find((gate) => gate.isFull);
+    const full = this.gates.find((gate) => !gate.hasRoomFor(call.by.agent, busy));
     if (full !== undefined) throw busy(full);
   }
 
   #wait(call: Call, at: number): boolean {
     const gate = this.gates[at]!;
-    if (gate.isFull) {
+    if (!gate.hasRoomFor(call.by.agent, busy)) {
       this.free(at);
       throw busy(gate);
     }
@@ -200,7 +200,7 @@ class WaitingCall implements Waiting {
     for (this.at++; this.at < limiter.gates.length; this.at++) {
       const gate = limiter.gates[this.at]!;
       if (gate.enter()) continue;
-      if (gate.isFull) this.refuse(busy(gate));
+      if (!gate.hasRoomFor(this.agent, busy)) this.refuse(busy(gate));
       else gate.join(this);
       return;
     }
