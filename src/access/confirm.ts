@@ -2,17 +2,26 @@
 import { memo } from '../base/memo.ts';
 import { matchesPattern } from '../base/pattern.ts';
 import type { Entry } from '../catalog/entry.ts';
-import type { ConfirmRule } from '../config/security.ts';
+import type { Approvers, ConfirmRule } from '../config/security.ts';
 import type { Message } from '../protocol/message.ts';
 import { touches } from './argument-match.ts';
 import { isAbout, lacks } from './condition.ts';
 
-/** The rules about an item. Computed once: most items have none. */
+/** The rules about an item, the strictest first. Computed once: most items have none. */
 const rulesAbout = memo((rules: readonly ConfirmRule[]) =>
-  memo((entry: Entry) => rules.filter(({ condition }) => isAbout(condition, entry))),
+  memo((entry: Entry) => rules.filter(({ condition }) => isAbout(condition, entry)).sort(byStrictness)),
 );
 
-/** The first rule that demands approval for the call; null if none does. */
+/** More people who have to approve, and then fewer who may, are stricter. Otherwise the order stays. */
+function byStrictness({ approvers: a }: ConfirmRule, { approvers: b }: ConfirmRule): number {
+  return b.require - a.require || approverCount(a) - approverCount(b);
+}
+
+function approverCount({ client, operator, people }: Approvers): number {
+  return people.length + Number(operator) + Number(client !== false);
+}
+
+/** The strictest rule that demands approval for the call; null if none does. */
 export function confirmationFor(
   rules: readonly ConfirmRule[],
   agent: string,

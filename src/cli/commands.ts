@@ -135,12 +135,13 @@ export const commands = {
     load: async () => (await import('./agents.ts')).agents,
   },
   approvals: {
-    usage: 'toolgate approvals [list|show|approve|deny] [ID …]',
+    usage: 'toolgate approvals [list|show|approve|deny|key] [ID …]',
     summary: 'show the calls that wait for a person, and decide on them',
     details: [
       'Covers every gateway that runs with this configuration or, with --url, one elsewhere.',
       'list shows both ends of long arguments; show prints all of one request. What the list cuts is approved with --seen.',
       'Needs the operator key: TOOLGATE_OPERATOR_KEY, or the file created in your own configuration folder.',
+      'Or a key of your own (TOOLGATE_APPROVER_KEY, or the file that key creates), for people that the configuration names.',
     ],
     options: ['for', 'reason', 'seen', 'json', 'url', 'config'],
     texts: { url: 'ask the gateway at this address instead' },

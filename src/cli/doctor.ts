@@ -165,10 +165,14 @@ async function secretFindings({ vault, dataDir }: Config): Promise<Diagnosis[]> 
 }
 
 /** Warns if an answer of the client counts: whoever has the token of an agent can then approve what that agent does. */
-function approverFindings({ security: { approvers } }: Config): Diagnosis[] {
-  if (approvers !== 'client' && approvers !== 'any') return [];
-  const message = `with "${approvers}", an agent over HTTP can approve its own calls: whoever has its token can answer the question. Use "operator" unless you trust every client to ask a person.`;
-  return [{ level: 'warning', about: 'security.approvers', message }];
+function approverFindings({ security }: Config): Diagnosis[] {
+  const { approvers, confirm } = security;
+  const all = [{ place: 'security.approvers', approvers }, ...confirm].filter((rule) => rule.approvers.client === true);
+  const [first] = all;
+  if (first === undefined) return [];
+  const message =
+    'an agent over HTTP can approve its own calls: whoever has its token can answer the question. Leave out "client" and "any" unless you trust every client to ask a person.';
+  return [{ level: 'warning', about: first.place, message }];
 }
 
 /** Warns about secrets in arguments, because everyone on the machine can read the arguments of a process. */

@@ -26,10 +26,11 @@ export interface AskOptions {
 export async function runningGateways(
   config: Pick<Config, 'file' | 'dataDir'>,
   { env }: Pick<CommandIo, 'env'>,
+  key: () => Promise<string> = () => operatorKey(env),
 ): Promise<RunningGateway[]> {
   const sockets = await operatorSockets(config);
   const found = await Promise.all(
-    sockets.map(async (socket) => ((await isAlive(socket)) ? [toRunning(socket, env)] : [])),
+    sockets.map(async (socket) => ((await isAlive(socket)) ? [toRunning(socket, key)] : [])),
   );
   return found.flat();
 }
@@ -78,10 +79,10 @@ function isAlive(socket: string): Promise<boolean> {
   });
 }
 
-function toRunning(socket: string, env: CommandIo['env']): RunningGateway {
+function toRunning(socket: string, keyOf: () => Promise<string>): RunningGateway {
   return {
     async ask(path, { body, agent } = {}) {
-      const key = await operatorKey(env);
+      const key = await keyOf();
       const { status, bytes } = await exchange(socket, path, body, {
         authorization: `Bearer ${key}`,
         host: 'localhost',

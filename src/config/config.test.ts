@@ -84,7 +84,8 @@ it('has every default filled in', () => {
     policy: null,
     security: {
       confirm: [],
-      approvers: null,
+      approvers: { client: null, operator: true, people: [], require: 1 },
+      people: [],
       timeout: 300_000,
       onTimeout: 'deny',
       grants: [{ place: 'security.grants', agents: null, tools: ['*'], duration: 3_600_000, approval: true }],

@@ -179,7 +179,7 @@ export function resolveConfig(
       settings.revisions ??
       ALL_REVISIONS,
     policy: resolvePolicy(settings, context),
-    security: resolveSecurity(settings.security),
+    security: resolveSecurity(settings.security, context),
     tasks: source.tasks,
     macros: resolveMacros(settings.macros, serverKeys, context),
     dataDir,

@@ -1,7 +1,21 @@
 /** The section `security`: what a person has to approve, and what agents may ask for. */
 
 import * as z from 'zod';
-import { byServer, choice, duration, flag, type Section, section, textList, toolList } from './fields.ts';
+import { didYouMean } from '../base/text.ts';
+import type { ResolveContext } from './context.ts';
+import {
+  byServer,
+  choice,
+  count,
+  duration,
+  flag,
+  mapOf,
+  type Section,
+  section,
+  text,
+  textList,
+  toolList,
+} from './fields.ts';
 import { type Condition, conditionShape, resolveConditions } from './policy.ts';
 
 interface SecurityRule {
@@ -11,8 +25,28 @@ interface SecurityRule {
   readonly agents: readonly string[] | null;
 }
 
+/** Who may approve a call, and how many of them have to. */
+export interface Approvers {
+  /** Whether the answer of the client counts. Null: on stdio, where the person at the client started the gateway. */
+  readonly client: boolean | null;
+  /** Whether the operator key counts. */
+  readonly operator: boolean;
+  /** The people whose own keys count. */
+  readonly people: readonly string[];
+  /** How many different ones have to approve. */
+  readonly require: number;
+}
+
+/** A person with a key of their own. */
+export interface Person {
+  readonly name: string;
+  /** SHA-256 hashes of their keys. */
+  readonly keys: readonly string[];
+}
+
 export interface ConfirmRule extends SecurityRule {
   readonly condition: Condition;
+  readonly approvers: Approvers;
 }
 
 export interface GrantRule extends SecurityRule {
@@ -30,8 +64,9 @@ export interface PromptRule extends SecurityRule {
 
 export interface SecurityConfig {
   readonly confirm: readonly ConfirmRule[];
-  /** Null: the operator; on stdio also the person at the client, who started the gateway. */
-  readonly approvers: 'any' | 'client' | 'operator' | null;
+  /** For rules without approvers of their own, and for what agents and clients ask for. */
+  readonly approvers: Approvers;
+  readonly people: readonly Person[];
   /** Milliseconds. */
   readonly timeout: number;
   readonly onTimeout: 'deny' | 'allow';
@@ -41,8 +76,21 @@ export interface SecurityConfig {
 
 const agents = () => textList().optional().describe('The agents that this applies to, or patterns. Default: all.');
 
+const names = (expected: string) =>
+  z.union([text(), textList()], { error: expected }).transform((value) => (Array.isArray(value) ? value : [value]));
+
+const approvers = () =>
+  names('expected "any", "client", "operator", a name, `role:NAME`, or a list of these').optional();
+
+const required = () => count(1, 10).optional();
+
 const confirmSchema = section(
-  { ...conditionShape, agents: agents() },
+  {
+    ...conditionShape,
+    agents: agents(),
+    approvers: approvers().describe('Who decides on these calls. Default: `security.approvers`.'),
+    require: required().describe('How many different people have to approve. Default: `security.require`.'),
+  },
   {
     id: 'Confirm',
     description: 'Calls that wait until a person has approved them: those that match all keys.',
@@ -73,6 +121,20 @@ const promptSchema = section(
   },
 );
 
+const PERSON_NAME = /^(?!(?:any|client|operator)$)[A-Za-z0-9][\w.@-]{0,63}$/;
+const WRONG_PERSON =
+  'is not a valid name here: use at most 64 letters, digits, "_", ".", "@" and "-", begin with a letter or digit, and do not use "any", "client" or "operator"';
+const HASH = /^[0-9a-f]{64}$/i;
+
+const personSchema = section(
+  {
+    key_sha256: names('expected a SHA-256 hash in hexadecimal digits, or a list of them').describe(
+      'The SHA-256 hash of their key, or several. `toolgate approvals key` prints it.',
+    ),
+  },
+  { id: 'Person', description: 'A person who approves calls.' },
+);
+
 const securityShape = {
   dangerous_tools: byServer(toolList())
     .optional()
@@ -83,13 +145,19 @@ const securityShape = {
     .array(confirmSchema, { error: 'expected a list of rules' })
     .optional()
     .describe('Further calls that wait for a person.'),
-  approvers: choice(['any', 'client', 'operator'])
+  approvers: approvers().describe(
+    'Who decides: `operator` (the holder of the operator key), names from `people`, `role:NAME`, `client`, or a list of ' +
+      'these. `client` is the person at the client, if the client can ask; over HTTP anyone who has the token of an agent ' +
+      'can answer in its place. `any`: the first of them all to answer. Default: `operator` and everybody in `people`; on ' +
+      'standard input and output also `client`.',
+  ),
+  require: required().describe('How many different people have to approve a call. Default: 1.'),
+  people: mapOf('people', z.string().regex(PERSON_NAME, { error: WRONG_PERSON }), personSchema)
     .optional()
-    .describe(
-      'Who decides. `operator`: the holder of the operator key. `client`: the person at the client, if the client can ask; ' +
-        'over HTTP anyone who has the token of an agent can answer in its place. `any`: the first of them to answer. ' +
-        'Default: `operator` over HTTP, `any` on standard input and output.',
-    ),
+    .describe('People who approve with a key of their own, by name.'),
+  roles: mapOf('lists of names', z.string().regex(PERSON_NAME, { error: WRONG_PERSON }), textList())
+    .optional()
+    .describe('Names of people by role. Rules name a role as `role:NAME`.'),
   approval_timeout: duration(1).prefault('5m').describe('How long a call waits for a person.'),
   on_timeout: choice(['deny', 'allow']).prefault('deny').describe('What happens to a call that nobody decided on.'),
   grants: z
@@ -113,18 +181,45 @@ export const securitySchema = section(securityShape);
 
 const GRANT_DURATION = 3_600_000;
 
-export function resolveSecurity(security: Section<typeof securityShape>): SecurityConfig {
+export function resolveSecurity(security: Section<typeof securityShape>, { add }: ResolveContext): SecurityConfig {
   const { confirm, grants, prompts } = security;
   const dangerous = Object.entries(security.dangerousTools ?? {}).flatMap(([server, names]) =>
     names.map((name) => `${server}.${name}`),
   );
   const conditions = resolveConditions(confirm ?? [], 'security.confirm');
+  const people = Object.entries(security.people ?? {}).map(([name, { keySha256 }]) => ({
+    name,
+    keys: keySha256.map((key) => key.toLowerCase()),
+  }));
+  for (const { name, keys } of people)
+    if (keys.length === 0 || !keys.every((key) => HASH.test(key)))
+      add(['security', 'people', name, 'key_sha256'], 'is not a SHA-256 hash of 64 hexadecimal digits');
+  for (const [role, names] of Object.entries(security.roles ?? {}))
+    for (const name of names)
+      if (!people.some((person) => person.name === name))
+        add(['security', 'roles', role], `names "${name}", who is not in security.people`);
+  const known = { people: people.map(({ name }) => name), roles: security.roles ?? {} };
+  const own = resolveApprovers(security.approvers, security.require ?? 1, known, (key, message) =>
+    add(['security', key], message),
+  );
   return {
     confirm: [
-      ...(dangerous.length === 0 ? [] : [confirmAll(dangerous)]),
-      ...conditions.map((condition, i) => ({ place: condition.place, agents: confirm![i]!.agents, condition })),
+      ...(dangerous.length === 0 ? [] : [confirmAll(dangerous, own)]),
+      ...conditions.map((condition, i) => {
+        const rule = confirm![i]!;
+        const require = rule.require ?? own.require;
+        const addAt = (key: string, message: string) => add(['security', 'confirm', i, key], message);
+        const isOwn = rule.approvers !== null || rule.require !== null;
+        return {
+          place: condition.place,
+          agents: rule.agents,
+          condition,
+          approvers: isOwn ? resolveApprovers(rule.approvers ?? security.approvers, require, known, addAt) : own,
+        };
+      }),
     ],
-    approvers: security.approvers,
+    approvers: own,
+    people,
     timeout: security.approvalTimeout,
     onTimeout: security.onTimeout,
     grants: grants?.map((grant, i) => ({ place: `security.grants[${i}]`, ...grant })) ?? [
@@ -134,8 +229,39 @@ export function resolveSecurity(security: Section<typeof securityShape>): Securi
   };
 }
 
+interface KnownPeople {
+  readonly people: readonly string[];
+  readonly roles: Readonly<Record<string, readonly string[]>>;
+}
+
+function resolveApprovers(
+  written: readonly string[] | null,
+  require: number,
+  { people, roles }: KnownPeople,
+  add: (key: string, message: string) => void,
+): Approvers {
+  const all = written?.includes('any') === true;
+  const isDefault = written === null || all;
+  const chosen = new Set(isDefault ? people : []);
+  for (const name of written ?? []) {
+    if (['any', 'client', 'operator'].includes(name)) continue;
+    const role = name.startsWith('role:') ? name.slice('role:'.length) : null;
+    if (role === null && people.includes(name)) chosen.add(name);
+    else if (role !== null && Object.hasOwn(roles, role)) for (const one of roles[role]!) chosen.add(one);
+    else if (role === null)
+      add('approvers', `has "${name}", who is not in security.people.${didYouMean(name, people)}`);
+    else add('approvers', `has "${name}", but security.roles has no "${role}".${didYouMean(role, Object.keys(roles))}`);
+  }
+  const client = written === null ? null : all || written.includes('client');
+  const operator = isDefault || written.includes('operator');
+  const possible = chosen.size + (operator ? 1 : 0) + (client === true ? 1 : 0);
+  if (possible < require)
+    add('require', `asks for the approval of ${require} people, but only ${possible} can approve. Name more of them`);
+  return { client, operator, people: [...chosen], require };
+}
+
 /** Every call of these tools. */
-function confirmAll(tools: readonly string[]): ConfirmRule {
+function confirmAll(tools: readonly string[], approvers: Approvers): ConfirmRule {
   const place = 'security.dangerous_tools';
   const about = { tool: tools, resource: null, prompt: null };
   const condition = {
@@ -148,5 +274,5 @@ function confirmAll(tools: readonly string[]): ConfirmRule {
     paths: null,
     annotations: null,
   };
-  return { place, agents: null, condition };
+  return { place, agents: null, condition, approvers };
 }

@@ -12,7 +12,7 @@ import type { Call } from '../calls/call.ts';
 import type { Caller } from '../calls/caller.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { builtInEntry, canonicalName, type Entry } from '../catalog/entry.ts';
-import type { SecurityConfig } from '../config/security.ts';
+import type { Approvers, SecurityConfig } from '../config/security.ts';
 import type { Control } from '../config/toolsets.ts';
 import { toBytes } from '../protocol/json.ts';
 import { parseParams } from '../protocol/message.ts';
@@ -126,12 +126,19 @@ function requestAccess(context: ApprovalToolContext, caller: Caller, call: Call,
     return;
   }
   const offer = entry === null ? 'no server offers it' : canonicalName(entry);
-  const asking = context.approvals.ask({ kind: 'access', agent, tool, arguments: offer, reason }, call, (decision) => {
+  const need = { kind: 'access', agent, tool, arguments: offer, reason } as const;
+  const asking = context.approvals.ask(need, withoutClient(context.security().approvers), call, (decision) => {
     call.waiting = null;
     if (decision.approved) grant(decision.by, decision.lasting ?? rule.duration);
     else call.fail(new GatewayError('not_approved', `Access to "${tool}" was not granted.`));
   });
   call.waiting = { quit: () => asking.withdraw('the agent no longer waits') };
+}
+
+/** Only people with a key may grant access that a policy withholds. */
+function withoutClient(approvers: Approvers): Approvers {
+  const { operator, people } = approvers;
+  return { ...approvers, client: false, operator: operator || people.length === 0 };
 }
 
 function answerPrompt(context: ApprovalToolContext, { agent }: Caller, call: Call, given: unknown): void {
@@ -161,7 +168,7 @@ function answerPrompt(context: ApprovalToolContext, { agent }: Caller, call: Cal
     reason: `its client asks${who}`,
   } as const;
   let isOver = false;
-  const asking = context.approvals.ask(question, call, ({ approved, by, reason }) => {
+  const asking = context.approvals.ask(question, context.security().approvers, call, ({ approved, by, reason }) => {
     isOver = true;
     call.waiting = null;
     answer(approved, `Not approved (by ${by})${reason === '' ? '' : `: ${reason}`}.`);

@@ -22,6 +22,8 @@ import { isSigned } from './operator.ts';
 
 export interface ApprovalBoard {
   publish(request: ApprovalRequest): void;
+  /** Others still have to approve it. */
+  update(request: ApprovalRequest): void;
   retract(id: string): void;
   /** The gateway ends before anybody has decided. The file stays, so that a person who still decides learns why it is over. */
   leave(id: string): void;
@@ -39,7 +41,7 @@ const POLL = 250;
 /** `key` returns the operator's key, and creates one if there is none yet. */
 export function openApprovalBoard(dataDir: string, key: () => Promise<string>, events: BoardEvents): ApprovalBoard {
   const folder = approvalsFolder(dataDir);
-  /** From the id of an open request to the hash of its file. */
+  /** From the id of an open request to the text of its file. */
   const open = new Map<string, string>();
   /** Requests that were decided a moment ago. */
   const decided = new Set<string>();
@@ -62,8 +64,8 @@ export function openApprovalBoard(dataDir: string, key: () => Promise<string>, e
     queue(async () => {
       for (const name of await readdir(folder)) {
         const id = name.endsWith(DECISION) ? name.slice(0, -DECISION.length) : '';
-        const hash = open.get(id);
-        if (hash !== undefined) await takeDecision(id, hash);
+        const text = open.get(id);
+        if (text !== undefined) await takeDecision(id, text);
       }
     });
     schedulePoll();
@@ -74,13 +76,21 @@ export function openApprovalBoard(dataDir: string, key: () => Promise<string>, e
     if (open.size > 0) timer = setTimeout(poll, POLL).unref();
   }
 
-  async function takeDecision(id: string, hash: string): Promise<void> {
+  async function takeDecision(id: string, text: string): Promise<void> {
     const file = decisionFile(folder, id);
     const verdict = await readVerdict(file);
-    if (verdict !== null && isSigned(await ownKey(), signedParts(id, hash, verdict), verdict.signature)) {
+    if (verdict !== null && isSigned(await ownKey(), signedParts(id, sha256(text), verdict), verdict.signature)) {
       decided.add(id);
-      setTimeout(forget, DECISION_KEPT, id).unref();
       events.decided(id, verdict);
+      const next = open.get(id);
+      if (next === undefined) {
+        setTimeout(forget, DECISION_KEPT, id).unref();
+        return;
+      }
+      // Others still have to approve it. The request is written first: it tells this person that theirs has counted.
+      decided.delete(id);
+      await replaceFile(requestFile(folder, id), next);
+      await rm(file, { force: true });
       return;
     }
     await rm(file, { force: true });
@@ -91,17 +101,22 @@ export function openApprovalBoard(dataDir: string, key: () => Promise<string>, e
     if (decided.delete(id)) queue(() => removeApproval(folder, id));
   }
 
+  function write(request: ApprovalRequest): void {
+    const { id } = request;
+    open.set(id, printJson({ ...request, gateway: process.pid }));
+    queue(async () => {
+      await ownKey();
+      if (!isSwept) await removeAbandoned(folder);
+      isSwept = true;
+      const text = open.get(id);
+      if (text !== undefined) await replaceFile(requestFile(folder, id), text);
+    });
+  }
+
   return {
+    update: write,
     publish(request) {
-      const { id } = request;
-      const text = printJson({ ...request, gateway: process.pid });
-      open.set(id, sha256(text));
-      queue(async () => {
-        await ownKey();
-        if (!isSwept) await removeAbandoned(folder);
-        isSwept = true;
-        if (open.has(id)) await replaceFile(requestFile(folder, id), text);
-      });
+      write(request);
       schedulePoll();
     },
     retract(id) {

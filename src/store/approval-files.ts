@@ -23,6 +23,11 @@ export interface ApprovalRequest {
   /** As ISO 8601, like `expires`. */
   readonly asked: string;
   readonly expires: string;
+  /** Who may approve it: names of people, `operator` for the operator key, `client` for the person at the client. */
+  readonly approvers: readonly string[];
+  /** How many different ones of them have to approve, and who has. */
+  readonly require: number;
+  readonly approved: readonly string[];
 }
 
 /** A person's decision. */
@@ -129,7 +134,11 @@ const TEXTS = ['id', 'kind', 'agent', 'tool', 'arguments', 'reason', 'asked', 'e
 
 function toRequest(value: unknown): ApprovalFile {
   const fields = toObject(value);
-  const isValid = TEXTS.every((key) => typeof fields[key] === 'string') && typeof fields.gateway === 'number';
+  const isValid =
+    TEXTS.every((key) => typeof fields[key] === 'string') &&
+    typeof fields.gateway === 'number' &&
+    typeof fields.require === 'number' &&
+    [fields.approvers, fields.approved].every(Array.isArray);
   if (!isValid) throw new Error('a field is missing or has the wrong type');
   return fields as unknown as ApprovalFile;
 }

@@ -26,17 +26,43 @@ export async function operatorKey(env: ProcessEnv): Promise<string> {
   if (given) return checked(given.trim(), OPERATOR_KEY);
   const file = operatorKeyFile(env);
   await createFile(file, `${randomBytes(32).toString('base64url')}\n`);
-  const { mode } = await stat(file);
-  if ((mode & 0o077) !== 0) throw new GatewayError('usage', `${file} can be read by others. Run: chmod 600 ${file}`);
-  return checked((await readFile(file, 'utf8')).trim(), file);
+  return readKey(file);
 }
 
 function checked(key: string, where: string): string {
   if (key.length >= LEAST) return key;
-  throw new GatewayError(
-    'usage',
-    `The operator key in ${where} has fewer than ${LEAST} characters. Make a longer one.`,
-  );
+  throw new GatewayError('usage', `The key in ${where} has fewer than ${LEAST} characters. Make a longer one.`);
+}
+
+/** The key of a person who approves calls under their own name. The variable is for people, never for servers. */
+export const APPROVER_KEY = 'TOOLGATE_APPROVER_KEY';
+
+export function approverKeyFile(env: ProcessEnv): string {
+  return env.TOOLGATE_APPROVER_KEY_FILE || join(userFolder(env), 'approver.key');
+}
+
+/** Null if this user has none. */
+export async function approverKey(env: ProcessEnv): Promise<string | null> {
+  const given = env[APPROVER_KEY];
+  if (given) return checked(given.trim(), APPROVER_KEY);
+  const file = approverKeyFile(env);
+  const found = await stat(file).catch(() => null);
+  return found === null ? null : readKey(file);
+}
+
+/** The key of this user, made if there is none yet. */
+export async function makeApproverKey(env: ProcessEnv): Promise<string> {
+  const known = await approverKey(env);
+  if (known !== null) return known;
+  const file = approverKeyFile(env);
+  await createFile(file, `${randomBytes(32).toString('base64url')}\n`);
+  return readKey(file);
+}
+
+async function readKey(file: string): Promise<string> {
+  const { mode } = await stat(file);
+  if ((mode & 0o077) !== 0) throw new GatewayError('usage', `${file} can be read by others. Run: chmod 600 ${file}`);
+  return checked((await readFile(file, 'utf8')).trim(), file);
 }
 
 export function isOperatorKey(given: string, key: string): boolean {

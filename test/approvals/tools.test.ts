@@ -16,7 +16,7 @@ exposed_tools = { a = ["echo"] }
 denied_tools = { a = ["raw"] }
 [[security.grants]]
 tools = ["a.whoami"]
-duration = "700ms"
+duration = "3s"
 approval = false
 [[security.grants]]
 agents = ["anonymous"]

@@ -111,7 +111,7 @@ describe('toolgate doctor about who approves', () => {
     const { code, wrong } = await examine(`[security]\napprovers = "${approvers}"`);
     expect([code, wrong]).toEqual([
       1,
-      [expect.stringMatching(/^warning security\.approvers: with ".*", an agent over HTTP can approve its own calls/)],
+      [expect.stringMatching(/^warning security\.approvers: an agent over HTTP can approve its own calls/)],
     ]);
   });
 

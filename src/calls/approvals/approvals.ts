@@ -5,12 +5,12 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { GatewayError } from '../../base/errors.ts';
+import { GatewayError, messageOf } from '../../base/errors.ts';
 import type { EventSink } from '../../base/events.ts';
-import { escaped } from '../../base/text.ts';
+import { escaped, quotedList } from '../../base/text.ts';
 import type { Config } from '../../config/config.ts';
 import type { EnvVars } from '../../config/expand.ts';
-import type { ConfirmRule } from '../../config/security.ts';
+import type { Approvers, ConfirmRule } from '../../config/security.ts';
 import type { Sink } from '../../protocol/contract.ts';
 import { toBytes } from '../../protocol/json.ts';
 import { FORM_MODE, type Question } from '../../protocol/question.ts';
@@ -24,8 +24,11 @@ import type { Call } from '../call.ts';
 export interface ApprovalRequests {
   /** The open approval requests, oldest first. */
   list(): ApprovalRequest[];
-  /** Returns false if the approval request does not exist or is no longer open. */
-  decide(id: string, decision: Verdict): boolean;
+  /**
+   * Returns false if the approval request does not exist or is no longer open. `person` is the one whose key it was; null
+   * for the operator. Throws if that one may not approve it. If more people have to approve, it stays open.
+   */
+  decide(id: string, decision: Verdict, person?: string | null): boolean;
   /**
    * The gateway is about to stop. Calls that wait are answered now: a person may need longer than the gateway has. Calls
    * that come later are refused.
@@ -40,7 +43,12 @@ export interface Approvals extends ApprovalRequests {
    */
   hold(call: Call, rule: ConfirmRule): boolean;
   /** Requests an approval for what this call does. */
-  ask(need: ApprovalNeed, call: Call, decided: (decision: Verdict) => void): { withdraw(reason: string): void };
+  ask(
+    need: ApprovalNeed,
+    approvers: Approvers,
+    call: Call,
+    decided: (decision: Verdict) => void,
+  ): { withdraw(reason: string): void };
   close(): Promise<void>;
 }
 
@@ -55,7 +63,10 @@ export interface ApprovalsOptions {
 }
 
 interface WaitingApproval {
-  readonly request: ApprovalRequest;
+  request: ApprovalRequest;
+  readonly approvers: Approvers;
+  /** Who has approved it, in order. */
+  readonly given: Map<string, Verdict>;
   readonly call: Call;
   readonly timer: NodeJS.Timeout;
   question: Question | null;
@@ -89,18 +100,44 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
     clearTimeout(waiting.timer);
     if (isStopped) board?.leave(id);
     else board?.retract(id);
-    const { agent, tool, kind } = waiting.request;
+    const { agent, tool, kind, reason: rule } = waiting.request;
     const { by, reason } = decision;
     if (decision.approved && decision.lasting !== null && kind === 'call')
-      lasting.set(`${agent}\n${tool}`, Date.now() + decision.lasting);
+      lasting.set(lastingKey(agent, tool, rule), Date.now() + decision.lasting);
     events.emit('approval', { id, state, agent, tool, by, reason });
     waiting.question?.withdrawn('it has been decided');
     waiting.decided(decision);
     return true;
   }
 
-  function decide(id: string, decision: Verdict): boolean {
-    return end(id, decision, decision.approved ? 'approved' : 'denied');
+  function decide(id: string, decision: Verdict, person: string | null = null): boolean {
+    return take(id, decision, person ?? OPERATOR);
+  }
+
+  /** `who` is the name of a person, or stands for the operator or the client. */
+  function take(id: string, decision: Verdict, who: string): boolean {
+    const waiting = open.get(id);
+    if (waiting === undefined) return false;
+    const { request, approvers, given } = waiting;
+    // The operator can always stop a call.
+    const isOperatorsNo = who === OPERATOR && !decision.approved;
+    if (!request.approvers.includes(who) && !isOperatorsNo)
+      throw new GatewayError('forbidden', `Only ${quotedList(request.approvers)} may decide on ${id}.`);
+    const verdict = { ...decision, by: nameOf(who, decision.by) };
+    if (!decision.approved) return end(id, verdict, 'denied');
+    given.set(who, verdict);
+    if (given.size >= approvers.require) return end(id, combined([...given.values()]), 'approved');
+    waiting.request = { ...request, approved: [...given.keys()] };
+    board?.update(waiting.request);
+    const { agent, tool } = request;
+    events.emit('approval', { id, state: 'agreed', agent, tool, by: verdict.by, reason: verdict.reason });
+    return true;
+  }
+
+  /** The holder of the operator key says who they are. That must not look like a person who has a key of their own. */
+  function nameOf(who: string, by: string): string {
+    if (who !== OPERATOR) return who === CLIENT ? by : who;
+    return config().security.people.length === 0 ? by : `the operator (${by})`;
   }
 
   function requireRoom({ agent, tool }: ApprovalNeed, length: number): void {
@@ -121,7 +158,12 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
       throw new GatewayError('source_busy', 'Too many calls are already waiting for an approval. Try again later.');
   }
 
-  function add(need: ApprovalNeed, call: Call, decided: WaitingApproval['decided']): ApprovalRequest {
+  function add(
+    need: ApprovalNeed,
+    approvers: Approvers,
+    call: Call,
+    decided: WaitingApproval['decided'],
+  ): ApprovalRequest {
     const given = escaped(redact(need.arguments));
     requireRoom(need, given.length);
     const { timeout, onTimeout } = config().security;
@@ -134,10 +176,13 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
       reason: escaped(redact(need.reason)),
       asked: new Date(now).toISOString(),
       expires: new Date(now + timeout).toISOString(),
+      approvers: namesOf(approvers),
+      require: approvers.require,
+      approved: [],
     };
     const late = { approved: onTimeout === 'allow', by: 'time', lasting: null, reason: 'nobody decided in time' };
     const timer = setTimeout(() => end(id, late, 'expired'), timeout);
-    open.set(id, { request, call, timer, question: null, decided });
+    open.set(id, { request, approvers, given: new Map(), call, timer, question: null, decided });
     const { agent, tool, reason } = request;
     events.emit('approval', { id, state: 'asked', agent, tool, by: agent, reason });
     return request;
@@ -145,7 +190,13 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
 
   function openBoard(): ApprovalBoard {
     return openApprovalBoard(config().dataDir, () => operatorKey(env), {
-      decided: decide,
+      decided(id, verdict) {
+        try {
+          decide(id, verdict);
+        } catch (error) {
+          events.emit('note', { source: 'toolgate', message: messageOf(error) });
+        }
+      },
       note: (message) => events.emit('note', { source: 'toolgate', message }),
     });
   }
@@ -156,7 +207,7 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
     const { agent } = request;
     const failed = (why: string) => {
       waiting.question = null;
-      if (onlyClient) decide(request.id, { approved: false, by: 'client', lasting: null, reason: why });
+      if (onlyClient) take(request.id, { approved: false, by: 'the client', lasting: null, reason: why }, CLIENT);
     };
     const question: Question = {
       method: 'elicitation/create',
@@ -166,13 +217,11 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
         waiting.question = null;
         const action = actionIn(result);
         if (action === null) failed("the client's answer was invalid");
-        else
-          decide(request.id, {
-            approved: action === 'accept',
-            by: `the client of ${agent}`,
-            lasting: null,
-            reason: action === 'accept' ? '' : 'it was declined',
-          });
+        else {
+          const isAccepted = action === 'accept';
+          const reason = isAccepted ? '' : 'it was declined';
+          take(request.id, { approved: isAccepted, by: `the client of ${agent}`, lasting: null, reason }, CLIENT);
+        }
       },
       refuse: () => failed('the client could not ask its user'),
       withdrawn: nothing,
@@ -181,30 +230,26 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
     sink.ask(question);
   }
 
-  function approversFor({ kind }: ApprovalNeed, { by }: Call): 'any' | 'client' | 'operator' {
-    // Only the operator may grant access that a policy withholds.
-    if (kind === 'access') return 'operator';
-    return config().security.approvers ?? (by.door === 'stdio' ? 'any' : 'operator');
-  }
-
   function ask(
     need: ApprovalNeed,
+    wanted: Approvers,
     call: Call,
     decided: WaitingApproval['decided'],
   ): { withdraw(reason: string): void } {
-    const approvers = approversFor(need, call);
-    const asksClient = approvers !== 'operator' && call.asks.has(FORM_MODE);
-    if (approvers === 'client' && !asksClient) {
+    const asksClient = (wanted.client ?? call.by.door === 'stdio') && call.asks.has(FORM_MODE);
+    const approvers = { ...wanted, client: asksClient };
+    const onlyClient = !approvers.operator && approvers.people.length === 0;
+    if (onlyClient && !asksClient) {
       const reason = 'only the person at the client may approve it, and this client cannot ask';
       decided({ approved: false, by: 'client', lasting: null, reason });
       return { withdraw: nothing };
     }
-    const request = add(need, call, decided);
-    if (approvers !== 'client') {
+    const request = add(need, approvers, call, decided);
+    if (!onlyClient) {
       board ??= openBoard();
       board.publish(request);
     }
-    if (asksClient) askClient(request, call, approvers === 'client');
+    if (asksClient) askClient(request, call, onlyClient);
     const withdraw = (reason: string) => {
       const waiting = open.get(request.id);
       if (waiting === undefined) return;
@@ -220,17 +265,18 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
   return {
     hold(call, rule) {
       const { entry, by, message, token } = call;
-      const until = lasting.get(`${by.agent}\n${entry.name}`);
+      const key = lastingKey(by.agent, entry.name, rule.place);
+      const until = lasting.get(key);
       if (until !== undefined) {
         if (Date.now() < until) return true;
-        lasting.delete(`${by.agent}\n${entry.name}`);
+        lasting.delete(key);
       }
       const { bytes, argumentsStart, argumentsEnd } = message;
       const given = argumentsStart < 0 ? '{}' : bytes.toString('utf8', argumentsStart, argumentsEnd);
       const need = { kind: 'call', agent: by.agent, tool: entry.name, arguments: given, reason: rule.place } as const;
       let progress: NodeJS.Timeout | undefined;
       let isDecided = false;
-      const asking = ask(need, call, (decision) => {
+      const asking = ask(need, rule.approvers, call, (decision) => {
         isDecided = true;
         clearInterval(progress);
         call.waiting = null;
@@ -264,6 +310,33 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
       open.clear();
       await board?.close();
     },
+  };
+}
+
+/** How they are called in `approvers` of a request. */
+const OPERATOR = 'operator';
+const CLIENT = 'client';
+
+function namesOf({ client, operator, people }: Approvers): string[] {
+  return [...people, ...(operator ? [OPERATOR] : []), ...(client === true ? [CLIENT] : [])];
+}
+
+/** An approval that lasts counts for calls under the same rule: another rule may ask more people. */
+function lastingKey(agent: string, tool: string, rule: string): string {
+  return JSON.stringify([agent, tool, rule]);
+}
+
+/** What several people decided together. It lasts as long as all of them allow. */
+function combined(verdicts: readonly Verdict[]): Verdict {
+  const times = verdicts.map(({ lasting }) => lasting);
+  return {
+    approved: true,
+    by: verdicts.map(({ by }) => by).join(' and '),
+    lasting: times.includes(null) ? null : Math.min(...(times as number[])),
+    reason: verdicts
+      .map(({ reason }) => reason)
+      .filter((reason) => reason !== '')
+      .join('; '),
   };
 }
 

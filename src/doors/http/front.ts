@@ -1,7 +1,9 @@
 /** The entry point of the HTTP door: takes each request through the guard and the authenticator to its route. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError, toGatewayError } from '../../base/errors.ts';
+import { sha256 } from '../../base/hash.ts';
 import type { Identity } from '../../calls/identity.ts';
+import type { Person } from '../../config/security.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { isOperatorKey, operatorKey } from '../../store/operator.ts';
 import type { Authenticator } from './auth/authenticator.ts';
@@ -131,13 +133,15 @@ export class HttpFront {
   ): Promise<void> {
     const { gateway, authenticator } = this.options;
     const isOperator = await hasOperatorKey(request, gateway.env);
-    if (!isOperator) await authenticator.identify(request);
+    const person = isOperator || route.takesPeople !== true ? null : personOf(request, gateway.config.security.people);
+    const isAdmitted = isOperator || person !== null;
+    if (!isAdmitted) await authenticator.identify(request);
     this.#require(route, request);
-    if (!isOperator)
+    if (!isAdmitted)
       throw new GatewayError('forbidden', "Send the gateway's operator key as the bearer token.", {
         rule: 'operator key',
       });
-    await route.handle(request, response, headers);
+    await route.handle(request, response, headers, person);
   }
 
   #require({ methods, isEnabled }: Route, { method = '', url = '/' }: IncomingMessage): void {
@@ -166,9 +170,18 @@ export class HttpFront {
 }
 
 /** Whether the bearer token of a request is the operator's key. */
-export async function hasOperatorKey({ headers }: IncomingMessage, env: Gateway['env']): Promise<boolean> {
-  const token = /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1] ?? '';
-  return isOperatorKey(token, await operatorKey(env));
+export async function hasOperatorKey(request: IncomingMessage, env: Gateway['env']): Promise<boolean> {
+  return isOperatorKey(bearerOf(request), await operatorKey(env));
+}
+
+/** The person whose key the bearer token of a request is; null if it is nobody's. */
+function personOf(request: IncomingMessage, people: readonly Person[]): string | null {
+  const hash = sha256(bearerOf(request));
+  return people.find(({ keys }) => keys.includes(hash))?.name ?? null;
+}
+
+function bearerOf({ headers }: IncomingMessage): string {
+  return /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1] ?? '';
 }
 
 /** URLs end up in logs and histories, so they must not contain secrets. */

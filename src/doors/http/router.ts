@@ -42,9 +42,19 @@ export interface OpenRoute extends RouteBase {
   readonly handle: OpenHandler;
 }
 
+/** `person` is the one whose own key the request has; null for the operator key. */
+export type OperatorHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  headers: readonly string[],
+  person: string | null,
+) => void | Promise<void>;
+
 export interface OperatorRoute extends RouteBase {
   readonly access: 'operator';
-  readonly handle: OpenHandler;
+  /** Whether the keys of people who approve calls are accepted too. */
+  readonly takesPeople?: boolean;
+  readonly handle: OperatorHandler;
 }
 
 export type AgentHandler = (

@@ -1,4 +1,4 @@
-/** `/admin/approvals`: the calls that wait for a person, and the decision on one. For the operator only. */
+/** `/admin/approvals`: the calls that wait for a person, and the decision on one. For the operator, and for people with a key of their own. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import { toObject } from '../../../base/objects.ts';
@@ -22,18 +22,21 @@ export async function decideApproval(
   request: IncomingMessage,
   response: ServerResponse,
   headers: readonly string[],
+  person: string | null,
 ): Promise<void> {
   requireJson(request.headers);
   const id = pathOf(request.url ?? '').slice(APPROVALS_PATH.length + 1);
   const verdict = readVerdict(await readJson(request, MOST_BYTES));
-  if (!approvals.decide(id, verdict)) {
+  if (!approvals.decide(id, verdict, person)) {
     if (await isEnded(approvalsFolder(config.dataDir), id)) throw new GatewayError('path_unknown', endedText(id));
     throw new GatewayError(
       'path_unknown',
       `There is no approval request ${JSON.stringify(id)}, or it has already been decided.`,
     );
   }
-  sendFresh(response, { id, decision: verdict.approved ? 'approve' : 'deny' }, headers);
+  const open = approvals.list().find((one) => one.id === id);
+  const more = open === undefined ? 0 : open.require - open.approved.length;
+  sendFresh(response, { id, decision: verdict.approved ? 'approve' : 'deny', more }, headers);
 }
 
 function sendFresh(response: ServerResponse, value: object, headers: readonly string[]): void {
