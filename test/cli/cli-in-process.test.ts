@@ -15,12 +15,12 @@ describe('two gateways in one process', () => {
   it('pass their own environments to their servers, without the variables that are meant for Toolgate', async () => {
     const seen = await Promise.all(
       ['one', 'two'].map(async (name) => {
-        const env = { COLOUR: name, BEARER_TOKEN: `token-of-${name}`, HOME: tempFolder() };
+        const env = { XDG_COLOUR: name, BEARER_TOKEN: `token-of-${name}`, HOME: tempFolder() };
         const gateway = await startHttp({ config, env, process: false });
         const headers = { authorization: `Bearer ${env.BEARER_TOKEN}` };
         const { client } = await gateway.connect({ headers });
-        const answer = await callText(client, 'up_whoami', { env: ['COLOUR', 'BEARER_TOKEN', 'HOME'] });
-        expect(JSON.parse(answer)).toMatchObject({ env: { COLOUR: name, BEARER_TOKEN: null, HOME: env.HOME } });
+        const answer = await callText(client, 'up_whoami', { env: ['XDG_COLOUR', 'BEARER_TOKEN', 'HOME'] });
+        expect(JSON.parse(answer)).toMatchObject({ env: { XDG_COLOUR: name, BEARER_TOKEN: null, HOME: env.HOME } });
         return { gateway, headers };
       }),
     );
