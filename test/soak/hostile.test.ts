@@ -1,0 +1,12 @@
+/** Ten thousand generated hostile requests. */
+import { expect, it } from 'vitest';
+import { sendHostile } from '../support/hostile.ts';
+
+it('no hostile request stops the event loop for 100 ms, ends the gateway, or fills its memory', {
+  timeout: 900_000,
+}, async () => {
+  const { stalls, grown, isAlive } = await sendHostile(10_000);
+  expect(stalls).toEqual([]);
+  expect(isAlive).toBe(true);
+  expect(grown).toBeLessThan(400);
+});
