@@ -164,14 +164,14 @@ async function secretFindings({ vault, dataDir }: Config): Promise<Diagnosis[]> 
   return findings;
 }
 
-/** Warns if an answer of the client counts: whoever has the token of an agent can then approve what that agent does. */
+/** Warns if an answer of the client counts: anyone who has the token of an agent can then approve what that agent does. */
 function approverFindings({ security }: Config): Diagnosis[] {
   const { approvers, confirm } = security;
   const all = [{ place: 'security.approvers', approvers }, ...confirm].filter((rule) => rule.approvers.client === true);
   const [first] = all;
   if (first === undefined) return [];
   const message =
-    'an agent over HTTP can approve its own calls: whoever has its token can answer the question. Leave out "client" and "any" unless you trust every client to ask a person.';
+    'an agent over HTTP can approve its own calls: anyone who has its token can answer the question. Leave out "client" and "any" unless you trust every client to ask a person.';
   return [{ level: 'warning', about: first.place, message }];
 }
 

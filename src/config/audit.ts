@@ -72,7 +72,7 @@ const auditShape = {
   key: text()
     .optional()
     .describe(
-      'A key with which lines are sealed, such as `${AUDIT_KEY}`. Without it, whoever can write the files can also seal them. `toolgate audit verify` needs it too.',
+      'A key with which lines are sealed, such as `${AUDIT_KEY}`. Without it, anyone who can write the files can also seal them. `toolgate audit verify` needs it too.',
     ),
 };
 

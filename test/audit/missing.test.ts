@@ -150,7 +150,7 @@ describe('a seal that was kept elsewhere', () => {
 });
 
 describe('the key of the audit', () => {
-  it('is needed to seal: whoever rewrites heads and lines without it is found', async () => {
+  it('is needed to seal: heads and lines rewritten without it are found', async () => {
     const place = await written('a key');
     const heads = JSON.parse(readFileSync(place.heads, 'utf8')) as Heads;
     const runs = heads.runs.filter(({ chain }) => chain !== 'three');

@@ -121,7 +121,7 @@ describe.skipIf(isMissingPython('v1') || isMissingPython('v2'))('the Python SDK'
     });
 
     it('answers requests from the server', () => {
-      expect(heard('elicitation')).toEqual([['Who are you?']]);
+      expect(heard('elicitation')).toEqual([[expect.stringMatching(/^Server ".+" asks: Who are you\?$/)]]);
       expect(JSON.stringify(answerTo('elicitation'))).toContain('ada@example.org');
       expect(JSON.stringify(heard('sampling'))).toContain('Say a word.');
       expect(JSON.stringify(answerTo('sampling'))).toContain('a word');

@@ -1,6 +1,6 @@
 /**
  * Calls that wait for a person's approval. They hold no place in any limit while they wait. The operator can decide at
- * any time. The person at the client is asked only if the configuration says so, or on stdio: over HTTP whoever has the
+ * any time. The person at the client is asked only if the configuration says so, or on stdio: over HTTP anyone who has the
  * token of an agent can answer in that person's place. The first decision counts.
  */
 
