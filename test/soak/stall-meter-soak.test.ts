@@ -1,6 +1,6 @@
 /** Ten thousand generated hostile requests. */
 import { expect, it } from 'vitest';
-import { sendHostile } from '../support/hostile.ts';
+import { sendHostile } from '../support/stall-meter.ts';
 
 it('no hostile request stops the event loop for 100 ms, ends the gateway, or fills its memory', {
   timeout: 900_000,

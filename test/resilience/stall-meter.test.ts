@@ -1,6 +1,6 @@
 /** Odd JSON and duplicated keys at every place of a request. The soak run sends many more. */
 import { expect, it } from 'vitest';
-import { sendHostile } from '../support/hostile.ts';
+import { sendHostile } from '../support/stall-meter.ts';
 
 it('no hostile request stops the event loop for 100 ms, ends the gateway, or fills its memory', {
   timeout: 60_000,
