@@ -47,7 +47,10 @@ describe.each(['stdio', 'http'])('modern servers on %s', (way) => {
   it('receive the answers to the questions of a task, and report its cancellation', async () => {
     const taskId = await startTask(gateway, 'one_multi_input');
     const { inputRequests } = await until(gateway, taskId, 'input_required');
-    expect(Object.values(inputRequests!).map(({ params }) => params.message)).toEqual(['First?', 'Second?']);
+    expect(Object.values(inputRequests!).map(({ params }) => params.message)).toEqual([
+      'Server "one" asks: First?',
+      'Server "one" asks: Second?',
+    ]);
     const answer = { action: 'accept', content: { name: 'ü' } };
     for (const key of ['first', 'second']) {
       const { result } = await request(gateway, 'tasks/update', { taskId, inputResponses: { [key]: answer } });
