@@ -222,14 +222,11 @@ describe('findResource', () => {
     expect(target(findResource(view, 'm://2'))).toEqual(['b', 'm://2']);
   });
 
-  it('leaves a bare URI to the first server that lists it, whatever others offer', () => {
+  it('leaves a bare URI to the server that lists it, whatever templates others have', () => {
     const own: Offering = { namespace: 'a', resource: ['n://1'] };
-    for (const other of [{ template: ['n://{id}', '{+all}'] }, { resource: ['n://1'] }] as const)
-      expect(target(findResource(viewOf(['*'], own, { namespace: 'b', ...other }), 'n://1'))).toEqual(['a', 'n://1']);
-    expect(target(findResource(viewOf(['*'], { namespace: 'b', template: ['n://{id}'] }, own), 'n://1'))).toEqual([
-      'a',
-      'n://1',
-    ]);
+    const other: Offering = { namespace: 'b', template: ['n://{id}', '{+all}'] };
+    for (const view of [viewOf(['*'], own, other), viewOf(['*'], other, own)])
+      expect(target(findResource(view, 'n://1'))).toEqual(['a', 'n://1']);
   });
 
   it('leaves a bare URI to the server whose result named it, whatever others offer', () => {
@@ -248,6 +245,14 @@ describe('findResource', () => {
     expect(failure(() => findResource(view, 'n://1')).code).toBe('resource_unknown');
     const both = viewOf(['*'], { namespace: 'b', template: ['{+all}'] }, { namespace: 'a', template: ['n://{id}'] });
     expect(target(findResource(both, 'n://1'))).toEqual(['a', 'n://1']);
+  });
+
+  it('lists the exposed names when several active servers list a bare URI, unless a result named it', () => {
+    const view = viewOf(['*'], { namespace: 'a', resource: ['n://1'] }, { namespace: 'b', resource: ['n://1'] });
+    const { code, message } = failure(() => findResource(view, 'n://1'));
+    expect(code).toBe('params_invalid');
+    expect(message).toContain('"a_n://1", "b_n://1"');
+    expect(target(findResource(view, 'n://1', 2))).toEqual(['b', 'n://1']);
   });
 
   it('lists the exposed names when several active servers make a bare URI', () => {

@@ -175,8 +175,8 @@ function* usableTemplates({ entries, catalog, selection }: View): Generator<read
 }
 
 /**
- * The entries that a server's own URI may mean, one per server: of the server whose result named it; or else of the first
- * server that lists it; or else of those with a template for it. So a server cannot take over what another one lists.
+ * The entries that a server's own URI may mean, one per server: of the server whose result named it; or else of those
+ * that list it; or else of those with a template for it. So a server cannot take over what another one named or lists.
  */
 function bareOwners(view: View, uri: string, namedBy: number | undefined): Entry[] {
   const listing = new Map<number, Entry>();
@@ -194,8 +194,8 @@ function bareOwners(view: View, uri: string, namedBy: number | undefined): Entry
     if (matchesTemplate(item.name, uri) && !isClosed(view, entry, uri)) making.set(sourceId, entry);
   }
   const named = namedBy === undefined ? undefined : (listing.get(namedBy) ?? making.get(namedBy));
-  const owner = named ?? listing.values().next().value;
-  return owner === undefined ? [...making.values()] : [owner];
+  if (named !== undefined) return [named];
+  return [...(listing.size > 0 ? listing : making).values()];
 }
 
 /** The error for a name that is not in the caller's view: how to activate it, or which names are similar. */

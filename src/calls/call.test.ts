@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { entryOf } from '../../test/support/catalog.ts';
+import { catalogOf, entryOf } from '../../test/support/catalog.ts';
 import { GatewayError } from '../base/errors.ts';
 import { READS_AT_ONCE, type Sink } from '../protocol/contract.ts';
 import { NO_ABILITIES } from '../protocol/envelope.ts';
@@ -55,7 +55,8 @@ const sink: Sink = {
 };
 
 function callOf(...steps: Step[]): Call {
-  const call = new Call(context, { counter: { inFlight: 0 } } as Caller, message, sink, null);
+  const caller = { counter: { inFlight: 0 }, view: () => ({ catalog: catalogOf() }) } as unknown as Caller;
+  const call = new Call(context, caller, message, sink, null);
   call.steps = steps;
   return call;
 }

@@ -55,7 +55,9 @@ describe('a client of revision 2024-11-05', () => {
     expect(steps).toEqual([1, 2, 3, 4]);
     await client.callTool({ name: 'up_add_tool', arguments: { name: 'one_more' } });
     await waitFor(() => changes > 0);
-    expect(textOf(await client.callTool({ name: 'asking_ask', arguments: { word: 'w' } }))).toContain('about w#1');
+    expect(textOf(await client.callTool({ name: 'asking_ask', arguments: { word: 'w' } }))).toContain(
+      'about Server \\"asking\\" asks: w#1',
+    );
   });
 
   it('loses its session and its running calls when its stream closes', async () => {

@@ -114,7 +114,10 @@ describe('a client of 2025-11-25', () => {
     stream.drop();
     for (let round = 1; round <= 2; round++) {
       const { message } = seen.at(-1)!;
-      expect(message).toMatchObject({ method: 'elicitation/create', params: { message: `w#${round}` } });
+      expect(message).toMatchObject({
+        method: 'elicitation/create',
+        params: { message: `Server "asking" asks: w#${round}` },
+      });
       await session.post(
         JSON.stringify({
           jsonrpc: '2.0',

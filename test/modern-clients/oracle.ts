@@ -96,6 +96,9 @@ function isMalformed(body: Member[]): boolean {
   const [params] = valuesAt(body, 'params');
   const [meta] = valuesAt(params, '_meta');
   if (isAmbiguous(body, TOP) || isAmbiguous(params, PARAMS) || isAmbiguous(meta, META)) return true;
+  const isFree = ['tools/call', 'prompts/get'].includes(parse(valuesAt(body, 'method')[0]) as string);
+  const members = membersOf(params);
+  if (repeatsKey(members.filter((member) => !isFree || keyOf(member) !== 'arguments'))) return true;
   const [method] = valuesAt(body, 'method').map(parse);
   const [id] = valuesAt(body, 'id').map(parse);
   if (method === undefined) return valuesAt(body, 'result').length === 0;
@@ -107,6 +110,12 @@ function isAmbiguous(value: Value | undefined, known: readonly string[]): boolea
   const folded = known.map(fold);
   const isRelevant = (key: string) => folded.includes(fold(key));
   return keys.some((key, index) => isRelevant(key) && (!known.includes(key) || keys.indexOf(key) !== index));
+}
+
+/** Whether an object has a key twice, at any depth. */
+function repeatsKey(value: Value | undefined): boolean {
+  const members = membersOf(value);
+  return new Set(members.map(keyOf)).size < members.length || members.some((member) => repeatsKey(member.value));
 }
 
 function fold(text: string): string {

@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { runs } from '../support/wide.ts';
-import { json, jsonObject, megabyte, nested } from './json.ts';
+import { distinctJson, distinctObject, jsonObject, megabyte, nested } from './json.ts';
 import { type Member, membersOf } from './members.ts';
 import { findRoute, type Method, methods, paths, type Route, titled, useRoutes } from './paths.ts';
 
@@ -57,11 +57,13 @@ describe.each(titled(paths))('%s', (_, path) => {
       fc.asyncProperty(
         fc.constantFrom(...methods),
         jsonObject,
-        json,
+        distinctObject,
+        distinctJson,
         fc.nat(2),
         fc.constantFrom(',', ' ,\t'),
-        async (method, args, unknown, order, between) => {
-          const meta = findRoute(routes, path).meta(`"io.example/x":${unknown},"":${args}`);
+        async (method, free, distinct, unknown, order, between) => {
+          const meta = findRoute(routes, path).meta(`"io.example/x":${unknown},"":${distinct}`);
+          const args = method === 'resources/read' ? distinct : free;
           const members = [`"arguments":${args}`, `"future":${unknown}`];
           await sends(method, members.toSpliced(order, 0, meta), between);
         },

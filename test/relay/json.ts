@@ -1,5 +1,6 @@
 /** Generated JSON text with everything that parsing and printing would change. */
 import fc from 'fast-check';
+import { repeatsKey } from './members.ts';
 
 /** Values that a JavaScript number cannot hold or would print differently. */
 const numbers = [
@@ -123,6 +124,12 @@ export const json = value;
 
 /** Any JSON object on one line. */
 export const jsonObject = object;
+
+/** Any JSON value without a key twice in one object. Only `arguments` may have that. */
+export const distinctJson = value.filter((text) => !repeatsKey(text));
+
+/** Any JSON object without a key twice in one object. */
+export const distinctObject = object.filter((text) => !repeatsKey(text));
 
 /** The same value with line breaks between its tokens. */
 export function spread(text: string, newline: string): string {

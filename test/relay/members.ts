@@ -9,14 +9,28 @@ export interface Member {
 }
 
 export function membersOf(object: string): Member[] {
-  const inside = object.slice(1, -1);
-  if (inside.trim() === '') return [];
-  const commas = separators(inside, ',');
-  return [...commas, inside.length].map((end, index) => {
-    const text = inside.slice(index === 0 ? 0 : commas[index - 1]! + 1, end).trim();
+  return partsOf(object).map((text) => {
     const [colon] = separators(text, ':');
     return { key: JSON.parse(text.slice(0, colon)) as string, text, value: text.slice(colon! + 1).trim() };
   });
+}
+
+/** Whether an object in the text, at any depth, has a key twice. */
+export function repeatsKey(text: string): boolean {
+  if (text.startsWith('[')) return partsOf(text).some(repeatsKey);
+  if (!text.startsWith('{')) return false;
+  const members = membersOf(text);
+  return new Set(members.map(({ key }) => key)).size < members.length || members.some(({ value }) => repeatsKey(value));
+}
+
+/** The members of an object, or the elements of an array. */
+function partsOf(text: string): string[] {
+  const inside = text.slice(1, -1);
+  if (inside.trim() === '') return [];
+  const commas = separators(inside, ',');
+  return [...commas, inside.length].map((end, index) =>
+    inside.slice(index === 0 ? 0 : commas[index - 1]! + 1, end).trim(),
+  );
 }
 
 /** The position of the character outside of strings and brackets. */

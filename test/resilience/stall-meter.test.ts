@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { sendHostile } from '../support/stall-meter.ts';
 
-it('no hostile request stops the event loop for 100 ms, ends the gateway, or fills its memory', {
+it('no hostile request takes 100 ms of computing, ends the gateway, or fills its memory', {
   timeout: 60_000,
 }, async () => {
   const { stalls, grown, isAlive } = await sendHostile(300);

@@ -1,5 +1,7 @@
-/** Generated hostile requests to a gateway in this process, with a meter of how long the event loop stands still. */
-import { monitorEventLoopDelay } from 'node:perf_hooks';
+/**
+ * Generated hostile requests to a gateway in this process, with a meter of how long it computes for each. That is how
+ * long its event loop stands still, and other programs on the machine do not add to it.
+ */
 import { startHttp } from './gateway.ts';
 import { createRandom } from './random.ts';
 import { toml } from './running-gateway.ts';
@@ -22,7 +24,7 @@ const ODD = [
 const METHODS = ['tools/call', 'tools/list', 'resources/read', 'prompts/get', 'completion/complete', 'ping', 'x/y'];
 
 export interface HostileRun {
-  /** Requests that stopped the event loop for more than 100 ms, also when repeated alone, or were answered with 5xx. */
+  /** Requests that took more than 100 ms of computing, every time that they were sent, or were answered with 5xx. */
   readonly stalls: readonly string[];
   /** Megabytes of memory. */
   readonly grown: number;
@@ -49,25 +51,22 @@ export async function sendHostile(count: number): Promise<HostileRun> {
   ];
   const memory = process.memoryUsage().rss;
   const stalls: string[] = [];
-  const meter = monitorEventLoopDelay({ resolution: 5 });
-  meter.enable();
+  const send = async (path: string, body: string) => {
+    const before = process.cpuUsage();
+    const response = await fetch(origin + path, { method: 'POST', headers, body });
+    await response.arrayBuffer();
+    const { user, system } = process.cpuUsage(before);
+    return { status: response.status, ms: (user + system) / 1000 };
+  };
   for (let i = 0; i < count; i++) {
     const [path, body] = pick(bodies)();
-    const { status } = await fetch(origin + path, { method: 'POST', headers, body }).then(async (response) => {
-      await response.arrayBuffer();
-      return response;
-    });
+    const { status, ms } = await send(path, body);
     if (status >= 500 && status !== 503) stalls.push(`${status} for ${path} ${body.slice(0, 60)}`);
-    const ms = meter.max / 1e6;
-    // Below this the machine itself may be what was slow: it is tried once more, alone.
-    if (ms > 100) {
-      meter.reset();
-      await (await fetch(origin + path, { method: 'POST', headers, body })).arrayBuffer();
-      if (meter.max / 1e6 > 100) stalls.push(`${Math.round(ms)} ms for ${path} ${body.slice(0, 60)}`);
-    }
-    meter.reset();
+    // Something else may have run in between, such as a collection of garbage.
+    let least = ms;
+    for (let again = 0; again < 3 && least > 100; again++) least = Math.min(least, (await send(path, body)).ms);
+    if (least > 100) stalls.push(`${Math.round(least)} ms for ${path} ${body.slice(0, 60)}`);
   }
-  meter.disable();
   const grown = (process.memoryUsage().rss - memory) / 1024 ** 2;
   const isAlive = (await fetch(`${origin}/health`)).status === 200;
   return { stalls, grown, isAlive };
