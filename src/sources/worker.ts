@@ -56,7 +56,7 @@ export interface WorkerOptions extends Omit<ConnectionOptions, 'client'> {
  * Milliseconds for a worker to report that a tool exceeded its own timeout, and to show that it is not blocked; to
  * release a timed-out call, to end, and to report how it ended. Then it is killed.
  */
-const GRACE = { own: 500, blocked: 1_000, cancel: 2_000, end: 2_000, report: 200 };
+const GRACE = { own: 500, blocked: 1_000, cancel: 2_000, end: 2_000, report: 1_000 };
 /** This many invalid lines are reported, and this many are tolerated. */
 const INVALID = { reported: 10, most: 100 };
 /** The most bytes that may wait for a worker that does not read. */
