@@ -106,6 +106,22 @@ function printConfig({ configured, servers, hasBase }: World): string {
   return `controls = ["equip"]\nactive_toolsets = ${hasBase ? '["linear_*"]' : '[]'}\n${toolsets.join('')}${entries.join('')}`;
 }
 
+/**
+ * A toolset without tools in the catalog is in no list, so nobody can see when its removal from the configuration has
+ * taken effect. Until then its name is taken.
+ */
+async function controlWhenFree(client: Listing, name: string, args: object): Promise<void> {
+  await waitFor(() =>
+    control(client, name, args).then(
+      () => true,
+      (error: Error) => {
+        if (!error.message.includes('is part of the configuration')) throw error;
+        return false;
+      },
+    ),
+  );
+}
+
 /** A wide run walks ten times as far, from several places. `SEED=n` sets the first one. */
 const STEPS = isWide ? 300 : 30;
 const FIRST = createRandom().seed;
@@ -221,7 +237,11 @@ it.each(SEEDS)(
           const tools = random.shuffle(usable()).slice(0, 1 + random.number(3));
           const written = { ...fresh(0), tools };
           world.saved.set(name, written);
-          await control(client, 'build-toolset', { name, description: written.description, tools: refs(...tools) });
+          await controlWhenFree(client, 'build-toolset', {
+            name,
+            description: written.description,
+            tools: refs(...tools),
+          });
         };
       },
       'build and equip a toolset': () => {
@@ -234,7 +254,7 @@ it.each(SEEDS)(
           world.saved.set(name, written);
           owner!.choice = { name, isImplicit: false };
           const { description } = written;
-          await control(connection.client, 'build-toolset', {
+          await controlWhenFree(connection.client, 'build-toolset', {
             name,
             description,
             tools: refs(...tools),
@@ -261,7 +281,7 @@ it.each(SEEDS)(
           if (newName !== undefined)
             for (const owner of owners)
               if (owner.choice?.name === name) owner.choice = { name: newName, isImplicit: false };
-          await control(client, 'edit-toolset', {
+          await controlWhenFree(client, 'edit-toolset', {
             name,
             description,
             ...(add.length > 0 && { add: refs(...add) }),
