@@ -214,7 +214,8 @@ describe('slow and broken clients', () => {
     await sleep(50);
     const start = performance.now();
     await Promise.all(Array.from({ length: 20 }, () => session.post(PING)));
-    expect(performance.now() - start).toBeLessThan(5000);
+    // Otherwise they would wait until the incomplete requests time out, after 30 s and more.
+    expect(performance.now() - start).toBeLessThan(25_000);
     for (const socket of sockets) socket.destroy();
   });
 
