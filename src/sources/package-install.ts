@@ -25,7 +25,6 @@ import { dirname, join } from 'node:path';
 import { findExecutable } from '../base/executable.ts';
 import { createFile } from '../base/files.ts';
 import { isAlive } from '../base/lock.ts';
-import { toObject } from '../base/objects.ts';
 import { ownFile } from '../base/own-files.ts';
 import { startProcess } from '../base/start-process.ts';
 import { counted } from '../base/text.ts';
@@ -69,16 +68,13 @@ export interface InstallOptions {
   isWanted(): boolean;
 }
 
-const MARK = 'toolgate-package-report ';
-/** The configuration files of npm that may name another shell. The reporter's own setting hides those. */
-const REPORTER = `
-const { env } = process;
-const files = [env.npm_config_userconfig, env.npm_config_globalconfig, (env.npm_config_local_prefix || '.') + '/.npmrc'];
-const hasOwnShell = files.some((file) => {
-  try { return /^\\s*script-shell\\s*=/m.test(require('fs').readFileSync(file, 'utf8')); } catch { return false; }
-});
-const report = { command: process.argv[1] ?? null, cwd: process.cwd(), env, hasOwnShell };
-process.stdout.write('\\n${MARK}' + JSON.stringify(report) + '\\n');`;
+/** Before the report. No variable and no argument can contain it. */
+const MARK = '\0toolgate-package-report\0';
+/**
+ * The reporter: prints what it was told to run, where, and its environment, each followed by a zero byte. A shell,
+ * because a Node for each server would take a tenth of what `npx` takes.
+ */
+const REPORTER = `printf '${MARK.replaceAll('\0', '\\0')}%s\\0%s\\0' "$1" "$(pwd -P)"; /usr/bin/env -0 || true`;
 
 /** Becomes npm, which finds its own process id in its environment. */
 const AS_NPM = 'export TOOLGATE_REPORT_NPM=$$; exec "$@"';
@@ -113,12 +109,12 @@ function run(
   mark: Mark | null,
 ): Install {
   const isNpx = runner === 'npx';
-  const report = { TOOLGATE_REPORT_NODE: process.execPath, TOOLGATE_REPORT_CODE: REPORTER };
+  const report = { TOOLGATE_REPORT_CODE: REPORTER };
   // uv is told the package, and runs our reporter in its environment.
   const from = flags.some((flag) => /^--from(?:=|$)/.test(flag)) ? [] : ['--from', target];
   const [program, ...args] = isNpx
     ? ['/bin/sh', '-c', AS_NPM, 'sh', file, ...flags, target]
-    : [file, ...flags, ...from, process.execPath, '-e', REPORTER];
+    : [file, ...flags, ...from, '/bin/sh', '-c', REPORTER];
   const output = openUnnamed();
   const child = startRunner(program!, args, output, {
     cwd,
@@ -192,17 +188,30 @@ function readEnd(file: number, most = KEPT): string {
   return bytes.toString('utf8', 0, length);
 }
 
+/** Null if there is none, or if this system cannot print its environment that way. */
 function readReport(stdout: string): PackageReport | null {
-  // The last one: a script of the package could print such a line, too.
-  const line = stdout.split('\n').findLast((one) => one.startsWith(MARK));
-  if (line === undefined) return null;
-  const { command, cwd, env, hasOwnShell } = toObject(JSON.parse(line.slice(MARK.length)));
-  return {
-    command: typeof command === 'string' ? command : null,
-    cwd: String(cwd),
-    env: toObject(env) as Record<string, string>,
-    hasOwnShell: hasOwnShell === true,
-  };
+  // The last one: a script of the package could print such a mark, too.
+  const at = stdout.lastIndexOf(MARK);
+  if (at === -1) return null;
+  const [command, cwd, ...variables] = stdout.slice(at + MARK.length).split('\0').slice(0, -1);
+  if (cwd === undefined || variables.length === 0) return null;
+  const env = Object.fromEntries(
+    variables.map((one) => [one.slice(0, one.indexOf('=')), one.slice(one.indexOf('=') + 1)]),
+  );
+  return { command: command || null, cwd, env, hasOwnShell: hasOwnShell(env, cwd) };
+}
+
+/** Looks in the configuration files of npm, because the setting with which npm was started hides theirs. */
+function hasOwnShell(env: Readonly<Record<string, string>>, cwd: string): boolean {
+  const own = join(env.npm_config_local_prefix || cwd, '.npmrc');
+  const files = [env.npm_config_userconfig, env.npm_config_globalconfig, own];
+  return files.some((file) => {
+    try {
+      return /^\s*script-shell\s*=/m.test(readFileSync(file ?? '', 'utf8'));
+    } catch {
+      return false;
+    }
+  });
 }
 
 /** What an operator sees while it runs. */
