@@ -104,13 +104,15 @@ export async function mountToolsets(
   options: Omit<CreateMcpServerOptions, 'http' | 'createServer' | 'serverInfo'> & MountOptions,
 ): Promise<McpServerHandle<null>> {
   checkMountedOptions(options);
-  const { clientId, toolsets, toolsChanged, ...rest } = options;
+  const { clientId, toolsets, toolsChanged, promptsChanged, resourcesChanged, ...rest } = options;
   const handle = await createMcpServer(rest as CreateMcpServerOptions<null>);
   try {
     handle.mount(server, {
       ...(clientId !== undefined && { clientId }),
       ...(toolsets !== undefined && { toolsets }),
       ...(toolsChanged !== undefined && { toolsChanged }),
+      ...(promptsChanged !== undefined && { promptsChanged }),
+      ...(resourcesChanged !== undefined && { resourcesChanged }),
     });
   } catch (error) {
     await handle.close();

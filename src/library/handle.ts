@@ -54,7 +54,7 @@ export interface McpServerHandle<Server = unknown> {
 
 /** The members do not use `this`, because programs destructure the handle. */
 export function createHandle(toolsets: ToolsetGateway, server: unknown, serving: ServeOptions): McpServerHandle {
-  const { gateway, admissions } = toolsets;
+  const { gateway, admissions, reserve, hasMoreThanTools } = toolsets;
   let served: Promise<Served> | null = null;
   let transport: StartOptions['transport'];
   let url: string | null = null;
@@ -129,7 +129,7 @@ export function createHandle(toolsets: ToolsetGateway, server: unknown, serving:
     admit,
     mount(target, options = {}) {
       checkMountOptions(options);
-      mount(target, { gateway, admit, reserve: toolsets.reserve }, options);
+      mount(target, { gateway, admit, reserve, hasMoreThanTools }, options);
     },
     async handler() {
       requireOpen();

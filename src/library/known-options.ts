@@ -92,7 +92,13 @@ const PERMITTED = {
   permissions: PERMISSIONS,
 } satisfies MembersOf<CreatePermissionBasedMcpServerOptions>;
 
-const MOUNT = { clientId: null, toolsets: null, toolsChanged: null } satisfies MembersOf<MountOptions>;
+const MOUNT = {
+  clientId: null,
+  toolsets: null,
+  toolsChanged: null,
+  promptsChanged: null,
+  resourcesChanged: null,
+} satisfies MembersOf<MountOptions>;
 
 const START = { transport: null, clientId: null, input: null, output: null } satisfies MembersOf<StartOptions>;
 

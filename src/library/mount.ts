@@ -1,5 +1,6 @@
 /** Mounts toolsets in an existing server of the official SDK, of either generation. */
 import { randomUUID } from 'node:crypto';
+import type { ListKind } from '../access/view.ts';
 import type { JsonObject } from '../base/objects.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { wrongOptions } from './errors.ts';
@@ -19,6 +20,9 @@ export interface SdkServer {
   registerCapabilities(capabilities: {
     readonly tools: { readonly listChanged: boolean };
     readonly logging: Readonly<Record<string, never>>;
+    readonly prompts?: { readonly listChanged: boolean };
+    readonly resources?: { readonly listChanged: boolean; readonly subscribe: boolean };
+    readonly completions?: Readonly<Record<string, never>>;
   }): void;
   readonly transport?: unknown;
   onerror?(error: Error): void;
@@ -38,11 +42,17 @@ export interface MountOptions {
   readonly toolsets?: readonly string[];
   /** Called when the tools have changed, to notify clients in another way: `() => handler.notify.toolsChanged()`. */
   toolsChanged?(): void;
+  /** The same for prompts: `() => handler.notify.promptsChanged()`. */
+  promptsChanged?(): void;
+  /** The same for resources and their templates: `() => handler.notify.resourcesChanged()`. */
+  resourcesChanged?(): void;
 }
 
 /** What mounting needs from the toolsets. */
 export interface Mounting {
   readonly gateway: Gateway;
+  /** Whether toolsets may have prompts or resources. If none can, clients are not told that there may be some. */
+  readonly hasMoreThanTools: boolean;
   admit(client: {
     readonly clientId: string;
     readonly toolsets?: readonly string[];
@@ -60,7 +70,15 @@ export function mount(given: MountableServer, mounting: Mounting, options: Mount
   if (server.transport !== undefined) throw wrongOptions('Mount toolsets before the server is connected.');
   if (mounted.has(server)) throw wrongOptions('Toolsets are already mounted in this server.');
   mounted.add(server);
-  server.registerCapabilities({ tools: { listChanged: true }, logging: {} });
+  server.registerCapabilities({
+    tools: { listChanged: true },
+    logging: {},
+    ...(mounting.hasMoreThanTools && {
+      prompts: { listChanged: true },
+      resources: { listChanged: true, subscribe: true },
+      completions: {},
+    }),
+  });
   const connect = server.connect.bind(server);
   server.connect = async (transport: unknown) => {
     const { toolsets } = options;
@@ -70,7 +88,7 @@ export function mount(given: MountableServer, mounting: Mounting, options: Mount
     const client = {
       agent: options.clientId ?? 'default',
       principal,
-      changed: () => options.toolsChanged?.(),
+      changed: (list: ListKind) => options[`${list}Changed`]?.(),
       reserve: (names: ReadonlySet<string>) => mounting.reserve(principal, names),
     };
     intercept(transport as SdkTransport, server, (ends) => new MountedConnection(mounting.gateway, client, ends));

@@ -1,15 +1,19 @@
 /**
  * Adds toolsets to one connection of an official SDK server. It sits between the transport and the server. It merges
- * the lists of tools, routes each call to the owner of the tool, and passes everything else to the server. Both
+ * the lists, routes each request to the owner of the item that it names, and passes everything else to the server. Both
  * generations of the SDK exchange the same messages there, in either era, so it does not depend on how the server is
  * built.
  */
 
+import { findResource, findTemplate } from '../access/find.ts';
+import type { ListKind } from '../access/view.ts';
 import { GatewayError } from '../base/errors.ts';
 import { isObject, type JsonObject, toObject } from '../base/objects.ts';
 import { type Caller, type ClientOptions, FULL_SCOPE } from '../calls/caller.ts';
 import { programIdentity } from '../calls/identity.ts';
 import { BUILT_IN } from '../catalog/entry.ts';
+import type { Kind } from '../catalog/item.ts';
+import { matchesTemplate } from '../catalog/template.ts';
 import type { Exchange } from '../doors/answer.ts';
 import { type Channel, openChannel } from '../doors/channel.ts';
 import type { Gateway } from '../gateway/gateway.ts';
@@ -33,13 +37,25 @@ export interface SdkEnds {
 export interface MountedClient {
   readonly agent: string;
   readonly principal: string;
-  /** The tools of its toolsets have changed. */
-  changed(): void;
+  /** A list of its toolsets has changed. */
+  changed(list: ListKind): void;
   /** Sets the names of the server's own tools, which tools of toolsets must not have. */
   reserve(names: ReadonlySet<string>): void;
 }
 
-const LIST_CHANGED = 'notifications/tools/list_changed';
+/** The methods that list, what they list, and the member of a definition that identifies it. */
+const LISTS: Readonly<Record<string, { readonly kind: Kind; readonly items: string; readonly id: string }>> = {
+  'tools/list': { kind: 'tool', items: 'tools', id: 'name' },
+  'prompts/list': { kind: 'prompt', items: 'prompts', id: 'name' },
+  'resources/list': { kind: 'resource', items: 'resources', id: 'uri' },
+  'resources/templates/list': { kind: 'template', items: 'resourceTemplates', id: 'uriTemplate' },
+};
+/** What has to be listed again after a notification of the server. */
+const CHANGES: Readonly<Record<string, readonly Kind[]>> = {
+  'notifications/tools/list_changed': ['tool'],
+  'notifications/prompts/list_changed': ['prompt'],
+  'notifications/resources/list_changed': ['resource', 'template'],
+};
 const METHOD_NOT_FOUND = -32601;
 /** The prefix of the ids of our own requests, to the server and to the gateway. */
 const OURS = 'toolgate:';
@@ -62,16 +78,19 @@ export class MountedConnection {
   /** The client's `initialize`, with the revision that the server agreed to. Empty in the modern era. */
   private handshake: JsonObject = {};
   private initializeId: unknown;
-  /** The client's `tools/list` requests that the server is answering. */
-  private readonly listing = new Map<unknown, { readonly era: Era; readonly isFirstPage: boolean }>();
+  /** The client's requests for lists that the server is answering. */
+  private readonly listing = new Map<
+    unknown,
+    { readonly method: string; readonly era: Era; readonly isFirstPage: boolean }
+  >();
   /** The client's requests that must not fail if the server does not know the method. */
   private readonly lenient = new Set<unknown>();
   /** Our own requests to the server. */
   private readonly asked = new Map<unknown, (answer: JsonObject) => void>();
-  /** The names of the server's own tools; null if they are not known. */
-  private serverTools: ReadonlySet<string> | null = null;
+  /** The names of the server's own items, as far as they are known. */
+  private readonly own = new Map<Kind, ReadonlySet<string>>();
   /** The names on the pages that the server has listed so far. */
-  private listedTools = new Set<string>();
+  private readonly listed = new Map<Kind, Set<string>>();
   private lastId = 0;
   private isOpen = true;
 
@@ -83,10 +102,9 @@ export class MountedConnection {
     this.clientOptions = { identity: programIdentity(agent, principal), scope: FULL_SCOPE, door: 'local' };
     this.caller = gateway.join({
       ...this.clientOptions,
-      changed: (kind) => {
-        if (kind !== 'tools') return;
-        this.sendToClient({ jsonrpc: '2.0', method: LIST_CHANGED });
-        client.changed();
+      changed: (list) => {
+        this.sendToClient({ jsonrpc: '2.0', method: `notifications/${list}/list_changed` });
+        client.changed(list);
       },
     });
   }
@@ -98,8 +116,29 @@ export class MountedConnection {
       case 'tools/call':
         this.routeCall(message, params, extra);
         return;
+      case 'prompts/get':
+        this.routeNamed(message, params, extra, 'prompt', String(params.name));
+        return;
+      case 'resources/read':
+      case 'resources/subscribe':
+      case 'resources/unsubscribe':
+        void this.routeResource(message, params, extra);
+        return;
+      case 'completion/complete': {
+        const { type, name, uri } = toObject(params.ref);
+        if (type === 'ref/prompt') this.routeNamed(message, params, extra, 'prompt', String(name));
+        else this.routeNamed(message, params, extra, 'template', String(uri));
+        return;
+      }
       case 'tools/list':
-        this.listing.set(message.id, { era: eraOf(params), isFirstPage: params.cursor === undefined });
+      case 'prompts/list':
+      case 'resources/list':
+      case 'resources/templates/list':
+        this.listing.set(message.id, {
+          method: message.method,
+          era: eraOf(params),
+          isFirstPage: params.cursor === undefined,
+        });
         break;
       case 'initialize':
         this.handshake = params;
@@ -129,8 +168,10 @@ export class MountedConnection {
 
   /** The server sent a message. */
   fromServer(message: JsonObject, options?: object): Promise<void> {
-    if (message.method === LIST_CHANGED) this.serverTools = null;
-    if (message.method !== undefined) return this.ends.send(message, options);
+    if (message.method !== undefined) {
+      for (const kind of CHANGES[String(message.method)] ?? []) this.own.delete(kind);
+      return this.ends.send(message, options);
+    }
     const { id } = message;
     const answered = this.asked.get(id);
     if (answered !== undefined) {
@@ -141,7 +182,7 @@ export class MountedConnection {
     const list = this.listing.get(id);
     if (list !== undefined) {
       this.listing.delete(id);
-      return this.ends.send(this.mergeLists(message, list.era, list.isFirstPage), options);
+      return this.ends.send(this.mergeLists(message, list.method, list.era, list.isFirstPage), options);
     }
     if (id === this.initializeId && isObject(message.result)) {
       this.initializeId = undefined;
@@ -158,20 +199,52 @@ export class MountedConnection {
     this.client.reserve(new Set());
   }
 
-  // Calls.
+  // Requests that name an item.
 
   private routeCall(message: JsonObject, params: JsonObject, extra: unknown): void {
     const entry = this.caller.view().entries.tool.get(String(params.name));
-    if (entry === undefined) this.ends.serve(message, extra);
-    else if (this.serverTools?.has(entry.name)) this.refuse(message.id, conflict([entry.name]));
-    else if (entry.sourceId === BUILT_IN && this.serverTools === null) {
+    if (entry?.sourceId === BUILT_IN && !this.own.has('tool')) {
       // A meta-tool may switch on a toolset. Its tools must not have names of the server's own tools.
-      const call = () => this.callToolset(message, params);
-      this.learnServerTools(params, extra).then(call, call);
-    } else this.callToolset(message, params);
+      const call = () => this.askToolset(message, params);
+      this.learnOwn('tools/list', params, extra).then(call, call);
+    } else this.routeNamed(message, params, extra, 'tool', String(params.name));
   }
 
-  private callToolset(message: JsonObject, params: JsonObject): void {
+  private routeNamed(message: JsonObject, params: JsonObject, extra: unknown, kind: Kind, name: string): void {
+    const view = this.caller.view();
+    const entry = kind === 'template' ? findTemplate(view, name) : view.entries[kind].get(name);
+    if (entry === undefined) this.ends.serve(message, extra);
+    else if (this.own.get(kind)?.has(name)) this.refuse(message.id, conflict(kind, [name]));
+    else this.askToolset(message, params);
+  }
+
+  /** A URI may come from a template, so the server's own lists decide whose it is. */
+  private async routeResource(message: JsonObject, params: JsonObject, extra: unknown): Promise<void> {
+    const uri = String(params.uri);
+    if (!this.hasResource(uri)) return this.ends.serve(message, extra);
+    for (const method of ['resources/list', 'resources/templates/list'])
+      if (!this.own.has(LISTS[method]!.kind)) await this.learnOwn(method, params, extra).catch(() => {});
+    const isListed = this.caller.view().entries.resource.has(uri);
+    const isOwn = this.own.get('resource')?.has(uri) === true;
+    if (isListed && isOwn) this.refuse(message.id, conflict('resource', [uri]));
+    else if (isOwn || (!isListed && this.hasOwnTemplate(uri))) this.ends.serve(message, extra);
+    else this.askToolset(message, params);
+  }
+
+  private hasResource(uri: string): boolean {
+    try {
+      findResource(this.caller.view(), uri);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  private hasOwnTemplate(uri: string): boolean {
+    return [...(this.own.get('template') ?? [])].some((template) => matchesTemplate(template, uri));
+  }
+
+  private askToolset(message: JsonObject, params: JsonObject): void {
     if (!this.isOpen) return;
     // The client would poll the server for an MCP task that the server does not know. So the call does not run as one.
     const { task: _, ...rest } = params;
@@ -186,33 +259,37 @@ export class MountedConnection {
 
   // Lists.
 
-  /** The server's list, with the tools of the toolsets at the end of the last page. */
-  private mergeLists(answer: JsonObject, era: Era, isFirstPage: boolean): JsonObject {
+  /** The server's list, with the items of the toolsets at the end of the last page. */
+  private mergeLists(answer: JsonObject, method: string, era: Era, isFirstPage: boolean): JsonObject {
     if (!isObject(answer.result) && !isMethodUnknown(answer)) return answer;
+    const { kind, items, id } = LISTS[method]!;
     const page = toObject(answer.result);
-    this.noteServerTools(page, isFirstPage);
+    this.noteOwn(method, page, isFirstPage);
     if (page.nextCursor !== undefined) return answer;
-    const ours = JSON.parse(this.caller.list('tool', era).toString()) as JsonObject;
-    const both = namesOf(ours).filter((name) => this.serverTools!.has(name));
+    const ours = listIn(JSON.parse(this.caller.list(kind, era).toString()), items);
+    const both = namesOf(ours, id).filter((name) => this.own.get(kind)!.has(name));
     if (both.length > 0) {
-      const error = conflict(both);
+      const error = conflict(kind, both);
       this.ends.failed(error);
       return errorAnswer(answer.id, error);
     }
-    const tools = [...toolsOf(page), ...toolsOf(ours)];
-    return { jsonrpc: '2.0', id: answer.id, result: { ...page, ...(era === 'modern' && NOT_CACHEABLE), tools } };
+    const all = [...listIn(page, items), ...ours];
+    const result = { ...page, ...(era === 'modern' && NOT_CACHEABLE), [items]: all };
+    return { jsonrpc: '2.0', id: answer.id, result };
   }
 
-  private noteServerTools(page: JsonObject, isFirstPage: boolean): void {
-    if (isFirstPage) this.listedTools = new Set();
-    for (const name of namesOf(page)) this.listedTools.add(name);
+  private noteOwn(method: string, page: JsonObject, isFirstPage: boolean): void {
+    const { kind, items, id } = LISTS[method]!;
+    const names = isFirstPage ? new Set<string>() : (this.listed.get(kind) ?? new Set());
+    this.listed.set(kind, names);
+    for (const name of namesOf(listIn(page, items), id)) names.add(name);
     if (page.nextCursor !== undefined) return;
-    this.serverTools = this.listedTools;
-    this.client.reserve(this.listedTools);
+    this.own.set(kind, names);
+    if (kind === 'tool') this.client.reserve(names);
   }
 
-  /** Asks the server for the names of its own tools. */
-  private async learnServerTools(params: JsonObject, extra: unknown): Promise<void> {
+  /** Asks the server for the names of its own items. */
+  private async learnOwn(method: string, params: JsonObject, extra: unknown): Promise<void> {
     let cursor: unknown;
     for (let page = 0; page < MOST_PAGES; page++) {
       const id = `${OURS}${++this.lastId}`;
@@ -222,10 +299,10 @@ export class MountedConnection {
       };
       const answer = await new Promise<JsonObject>((resolve) => {
         this.asked.set(id, resolve);
-        this.ends.serve({ jsonrpc: '2.0', id, method: 'tools/list', params: listParams }, extra);
+        this.ends.serve({ jsonrpc: '2.0', id, method, params: listParams }, extra);
       });
       const result = toObject(answer.result);
-      this.noteServerTools(result, page === 0);
+      this.noteOwn(method, result, page === 0);
       cursor = result.nextCursor;
       if (cursor === undefined) return;
     }
@@ -296,17 +373,19 @@ function errorAnswer(id: unknown, error: GatewayError): JsonObject {
   return { jsonrpc: '2.0', id, error: { code: error.rpcCode, message: error.message } };
 }
 
-function toolsOf({ tools }: JsonObject): readonly unknown[] {
-  return Array.isArray(tools) ? tools : [];
+function listIn(result: JsonObject, items: string): readonly unknown[] {
+  const list = result[items];
+  return Array.isArray(list) ? list : [];
 }
 
-function namesOf(result: JsonObject): string[] {
-  return toolsOf(result).map((tool) => String(isObject(tool) ? tool.name : ''));
+function namesOf(items: readonly unknown[], id: string): string[] {
+  return items.map((item) => String(isObject(item) ? item[id] : ''));
 }
 
-function conflict(names: readonly string[]): GatewayError {
+function conflict(kind: Kind, names: readonly string[]): GatewayError {
+  const what = kind === 'tool' || kind === 'prompt' ? `${kind}s with the same names` : `the same ${kind}s`;
   return new GatewayError(
     'internal',
-    `The server and its toolsets have tools with the same names: ${names.join(', ')}. Rename one of each pair.`,
+    `The server and its toolsets have ${what}: ${names.join(', ')}. Rename one of each pair.`,
   );
 }

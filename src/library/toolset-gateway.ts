@@ -16,6 +16,7 @@ import { type Logger, logEvents } from './logger.ts';
 import { createMetaTools, type MetaToolTarget } from './meta-tools.ts';
 import { createPermissions } from './permissions.ts';
 import { type ToolsetStatus, toolsetStatus } from './status.ts';
+import { isToolSource } from './tool-sources.ts';
 import { createToolsets, type LoadedToolset, readCatalog, type Toolsets, unknownToolset } from './toolsets.ts';
 import type {
   Authenticate,
@@ -24,6 +25,7 @@ import type {
   PermissionConfig,
   SessionContextConfig,
   ToolSetCatalog,
+  ToolSetDefinition,
 } from './types.ts';
 
 export interface ToolsetGatewayOptions {
@@ -58,6 +60,8 @@ export interface ToolsetGateway {
   reserve(principal: string, names: ReadonlySet<string>): void;
   /** Whether clients switch their own toolsets. */
   readonly switches: boolean;
+  /** Whether a toolset has prompts or resources, or may get some from a loader or a server. */
+  readonly hasMoreThanTools: boolean;
   /** The toolsets of a client; null for a client that was not seen before. */
   status(client: ToolsetClient | null): ToolsetStatus;
   close(): Promise<void>;
@@ -169,6 +173,7 @@ export async function openToolsetGateway(options: ToolsetGatewayOptions): Promis
   return {
     gateway,
     switches,
+    hasMoreThanTools: Object.values(options.catalog).some(mayHaveMoreThanTools),
     admissions: createAdmissions({
       clients: common === null ? clients : null,
       permissions: options.permissions === null ? null : createPermissions(options.permissions, keys, events),
@@ -190,6 +195,10 @@ export async function openToolsetGateway(options: ToolsetGatewayOptions): Promis
     },
     close,
   };
+}
+
+function mayHaveMoreThanTools({ tools = [], prompts = [], resources = [], modules = [] }: ToolSetDefinition): boolean {
+  return prompts.length + resources.length + modules.length > 0 || tools.some(isToolSource);
 }
 
 /** The names of the tools of each toolset. */

@@ -193,7 +193,10 @@ function readReport(stdout: string): PackageReport | null {
   // The last one: a script of the package could print such a mark, too.
   const at = stdout.lastIndexOf(MARK);
   if (at === -1) return null;
-  const [command, cwd, ...variables] = stdout.slice(at + MARK.length).split('\0').slice(0, -1);
+  const [command, cwd, ...variables] = stdout
+    .slice(at + MARK.length)
+    .split('\0')
+    .slice(0, -1);
   if (cwd === undefined || variables.length === 0) return null;
   const env = Object.fromEntries(
     variables.map((one) => [one.slice(0, one.indexOf('=')), one.slice(one.indexOf('=') + 1)]),

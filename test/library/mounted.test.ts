@@ -8,7 +8,7 @@ import { toNodeHandler } from '@modelcontextprotocol/node';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
-import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import {
@@ -17,6 +17,8 @@ import {
   ListToolsRequestSchema,
   type LoggingMessageNotification,
   LoggingMessageNotificationSchema,
+  PromptListChangedNotificationSchema,
+  ResourceListChangedNotificationSchema,
   ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 import { createMcpHandler, McpServer as McpServer2, Server as Server2 } from '@modelcontextprotocol/server';
@@ -26,6 +28,8 @@ import { z } from 'zod';
 import {
   createMcpServer,
   createPermissionBasedMcpServer,
+  definePrompt,
+  defineResource,
   fromServer,
   type McpServerHandle,
   type MountableServer,
@@ -73,6 +77,22 @@ const catalog: ToolSetCatalog = {
     name: 'Clash',
     description: 'Has a tool that the server has, too.',
     tools: [{ name: 'own', description: 'Another.', handler: () => 'never' }],
+  },
+  notes: {
+    name: 'Notes',
+    description: 'Notes.',
+    prompts: [
+      definePrompt({
+        name: 'greet',
+        description: 'Greets somebody.',
+        arguments: { name: z.string(), tone: z.enum(['warm', 'cold']).optional() },
+        render: ({ name }) => `Hi, ${name}`,
+      }),
+    ],
+    resources: [
+      defineResource({ name: 'about', uri: 'notes://about', read: () => 'all about notes' }),
+      defineResource({ name: 'note', uriTemplate: 'notes://{day}/{+path}', read: ({ day, path }) => `${day} ${path}` }),
+    ],
   },
   asking: { name: 'Asking', description: 'A server that asks back.', modules: ['asking'] },
 };
@@ -140,6 +160,16 @@ interface Listing {
 }
 
 const names = async (client: Listing) => (await client.listTools()).tools.map(({ name }) => name);
+/** The names of its prompts, resources and templates. */
+const lists = async (client: Client) => [
+  (await client.listPrompts()).prompts.map(({ name }) => name),
+  (await client.listResources()).resources.map(({ uri }) => uri),
+  (await client.listResourceTemplates()).resourceTemplates.map(({ uriTemplate }) => uriTemplate),
+];
+const read = async (client: Client, uri: string) => {
+  const [content] = (await client.readResource({ uri })).contents;
+  return content !== undefined && 'text' in content ? content.text : undefined;
+};
 const textOf = (result: unknown) => JSON.stringify((result as { content: unknown }).content);
 const enable = (name: string) => ({ name: 'enable_toolset', arguments: { name } });
 const disable = (name: string) => ({ name: 'disable_toolset', arguments: { name } });
@@ -195,6 +225,102 @@ describe.each(Object.entries(SERVERS))('toolsets in a %s', (_name, make) => {
     expect(textOf(result)).toContain('E_TOOL_NAME_CONFLICT');
     expect(textOf(result)).toContain('the server itself');
     expect(await names(client)).toEqual(['own', ...META]);
+  });
+});
+
+describe.each(Object.entries(SERVERS))('prompts and resources of toolsets in a %s', (_name, make) => {
+  it('come and go with their toolset', async () => {
+    const client = await connectTo(make());
+    const changed: string[] = [];
+    const note = (list: string) => () => void changed.push(list);
+    client.setNotificationHandler(PromptListChangedNotificationSchema, note('prompts'));
+    client.setNotificationHandler(ResourceListChangedNotificationSchema, note('resources'));
+    expect(await lists(client)).toEqual([[], [], []]);
+    await client.callTool(enable('notes'));
+    await waitFor(() => changed.length === 2);
+    expect(changed.sort()).toEqual(['prompts', 'resources']);
+    expect(await lists(client)).toEqual([['greet'], ['notes://about'], ['notes://{day}/{+path}']]);
+    expect(JSON.stringify(await client.getPrompt({ name: 'greet', arguments: { name: 'Bob' } }))).toContain('Hi, Bob');
+    expect(await read(client, 'notes://about')).toBe('all about notes');
+    expect(await read(client, 'notes://friday/a/b')).toBe('friday a/b');
+    const { completion } = await client.complete({
+      ref: { type: 'ref/prompt', name: 'greet' },
+      argument: { name: 'tone', value: 'c' },
+    });
+    expect(completion.values).toEqual(['cold']);
+    await client.callTool(disable('notes'));
+    expect(await lists(client)).toEqual([[], [], []]);
+    await expect(client.getPrompt({ name: 'greet', arguments: { name: 'Bob' } })).rejects.toThrow();
+    await expect(client.readResource({ uri: 'notes://about' })).rejects.toThrow();
+  });
+});
+
+describe('prompts and resources of a server', () => {
+  function makeRich(): McpServer {
+    const server = new McpServer(info);
+    server.registerPrompt('mine', {}, () => ({
+      messages: [{ role: 'user', content: { type: 'text', text: 'my own' } }],
+    }));
+    const template = new ResourceTemplate('notes://own/{id}', {
+      list: undefined,
+      complete: { id: (value) => ['one', 'two'].filter((one) => one.startsWith(value)) },
+    });
+    const text = (uri: URL) => ({ contents: [{ uri: uri.href, text: 'of the server' }] });
+    server.registerResource('own', template, {}, text);
+    server.registerResource('plain', 'notes://plain', {}, text);
+    return server;
+  }
+  const made = (server: McpServer) => ({ server, connect: (transport: Transport) => server.connect(transport) });
+
+  it('stay its own next to those of toolsets', async () => {
+    const client = await connectTo(made(makeRich()));
+    await client.callTool(enable('notes'));
+    expect(await lists(client)).toEqual([
+      ['mine', 'greet'],
+      ['notes://plain', 'notes://about'],
+      ['notes://own/{id}', 'notes://{day}/{+path}'],
+    ]);
+    expect(JSON.stringify(await client.getPrompt({ name: 'mine' }))).toContain('my own');
+    expect(await read(client, 'notes://plain')).toBe('of the server');
+    expect(await read(client, 'notes://own/1')).toBe('of the server');
+    expect(await read(client, 'notes://monday/1')).toBe('monday 1');
+    const { completion } = await client.complete({
+      ref: { type: 'ref/resource', uri: 'notes://own/{id}' },
+      argument: { name: 'id', value: 't' },
+    });
+    expect(completion.values).toEqual(['two']);
+  });
+
+  it('are read from the server before it has listed them', async () => {
+    const client = await connectTo(made(makeRich()));
+    await client.callTool(enable('notes'));
+    expect(await read(client, 'notes://own/1')).toBe('of the server');
+  });
+
+  it('lead to an error if a toolset has one of the same name', async () => {
+    const server = makeRich();
+    const client = await connectTo(made(server));
+    await client.callTool(enable('notes'));
+    const failures: string[] = [];
+    server.server.onerror = ({ message }) => failures.push(message);
+    server.registerPrompt('greet', {}, () => ({ messages: [] }));
+    server.registerResource('about', 'notes://about', {}, () => ({ contents: [] }));
+    await expect(client.listPrompts()).rejects.toThrow('have prompts with the same names: greet. Rename one');
+    await expect(client.getPrompt({ name: 'greet' })).rejects.toThrow('Rename one');
+    await expect(client.listResources()).rejects.toThrow('have the same resources: notes://about');
+    await expect(client.readResource({ uri: 'notes://about' })).rejects.toThrow('Rename one');
+    expect(failures).toHaveLength(4);
+  });
+
+  it('are not announced if neither the server nor a toolset can have any', async () => {
+    const server = new McpServer(info);
+    const alone = await mountToolsets(server, { catalog: { math: catalog.math! } });
+    atEnd(() => alone.close());
+    const [near, far] = InMemoryTransport.createLinkedPair();
+    const client = new Client({ name: 'test', version: '1' });
+    await Promise.all([server.connect(far), client.connect(near)]);
+    atEnd(() => client.close());
+    expect(Object.keys(client.getServerCapabilities()!).sort()).toEqual(['logging', 'tools']);
   });
 });
 
@@ -292,6 +418,11 @@ describe('toolsets without sessions', () => {
     expect(seen).toEqual([1, 2]);
     expect(textOf(await client.callTool({ name: 'own' }))).toContain('own');
     expect(textOf(await client.callTool(enable('clash')))).toContain('E_TOOL_NAME_CONFLICT');
+    await client.callTool(enable('notes'));
+    expect((await client.listPrompts()).prompts.map(({ name }) => name)).toEqual(['greet']);
+    const prompt = await client.getPrompt({ name: 'greet', arguments: { name: 'Bob' } });
+    expect(JSON.stringify(prompt)).toContain('Hi, Bob');
+    expect((await client.readResource({ uri: 'notes://friday/a' })).contents).toMatchObject([{ text: 'friday a' }]);
     await client.callTool(enable('asking'));
     expect(textOf(await client.callTool({ name: 'ask', arguments: { questions: 2 } }))).toContain('accept');
     const abort = new AbortController();
