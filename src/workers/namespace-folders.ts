@@ -1,7 +1,8 @@
 /** Creates and deletes namespaces. Each happens in one step, so that watchers never see half of a folder. */
-import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
+import { isAlive } from '../base/lock.ts';
 import { writeEditorTypes } from './editor-types.ts';
 import { toolsFolder } from './namespaces.ts';
 import { type Language, METADATA_FILE, nameProblem } from './tool-files.ts';
@@ -75,6 +76,32 @@ export async function createNamespace(
     await rm(draft, { recursive: true, force: true }).catch(() => {});
   }
   return { name, folder, file: join(folder, file) };
+}
+
+/** Creates a namespace without a tool. */
+export async function createEmptyNamespace(dataDir: string, name: string): Promise<string> {
+  requireName(name);
+  const folder = join(toolsFolder(dataDir), name);
+  try {
+    await mkdir(toolsFolder(dataDir), { recursive: true });
+    await mkdir(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw taken(name, folder);
+    throw explain(error, `${folder} cannot be created`);
+  }
+  return folder;
+}
+
+/** What a process that was killed while it created or deleted a namespace left behind. */
+const LEFT = /^\.[a-z0-9-]+\.(\d+)\.(?:old|new)$/;
+
+export async function removeLeftNamespaces(dataDir: string): Promise<void> {
+  const root = toolsFolder(dataDir);
+  for (const name of await readdir(root).catch(() => [])) {
+    const pid = LEFT.exec(name)?.[1];
+    if (pid !== undefined && !isAlive(Number(pid)))
+      await rm(join(root, name), { recursive: true, force: true }).catch(() => {});
+  }
 }
 
 function taken(name: string, folder: string): GatewayError {

@@ -36,9 +36,16 @@ export interface Prepared {
   readonly error: { readonly message: string; readonly log: string } | null;
 }
 
+/** A folder whose dependencies are installed, for these languages. */
+export interface PreparedFolder
+  extends Pick<Namespace, 'name' | 'folder'>,
+    Pick<EnvironmentRequest, 'isolation' | 'packages'> {
+  readonly parts: readonly { readonly language: Language }[];
+}
+
 /** Installs the dependencies of a namespace, one language after the other. If one fails, the next is still tried. */
 export async function prepareNamespace(
-  { name, folder, parts, isolation, packages }: Namespace & Pick<EnvironmentRequest, 'isolation' | 'packages'>,
+  { name, folder, parts, isolation, packages }: PreparedFolder,
   dataDir: string,
   progress: (language: Language, message: string) => void,
   env: EnvironmentRequest['env'],
