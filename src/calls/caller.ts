@@ -22,6 +22,7 @@ import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf, type View } fro
 import type { ViewRequest, Views } from '../access/views.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
+import { untrustedLine } from '../catalog/away.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { instruct } from '../catalog/introduction.ts';
 import type { Kind } from '../catalog/item.ts';
@@ -425,7 +426,8 @@ export class Caller implements RecordedCaller {
   introduction(client: ClientTraits = this.own.traits): string {
     const { catalog, controls } = this.view();
     const { instructions: room } = textRoom(client, this.callers.options.config().catalog);
-    return this.#instruct(room, controls.instructions?.(catalog) ?? '');
+    const own = [untrustedLine(catalog), controls.instructions?.(catalog) ?? ''];
+    return this.#instruct(room, own.filter((text) => text !== '').join('\n\n'));
   }
 
   /** What the servers say about themselves, as a whole. */

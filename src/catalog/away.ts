@@ -96,6 +96,8 @@ function stateText({ key, state, reason }: AwaySource): string {
       return `${server} is locked: it ${why}`;
     case 'broken':
       return `${server} is left out, because its entry in the configuration has a mistake (${why}); correct it`;
+    case 'untrusted':
+      return `${server} is not started, because nobody has trusted it yet (${why})`;
     case 'starting':
     case 'installing':
       return `${server} is still starting; try again in a moment`;
@@ -105,7 +107,15 @@ function stateText({ key, state, reason }: AwaySource): string {
 }
 
 /** Seconds after which another attempt makes sense. */
-const RETRY_AFTER = { starting: 2, installing: 10, down: 5, crash_loop: 30, locked: 60, broken: 60 } as const;
+const RETRY_AFTER = {
+  starting: 2,
+  installing: 10,
+  down: 5,
+  crash_loop: 30,
+  locked: 60,
+  broken: 60,
+  untrusted: 60,
+} as const;
 
 export function retryAfterOf(state: Absence['state']): number {
   return RETRY_AFTER[state];
@@ -128,6 +138,17 @@ export function awayError(
   const lacks = sources.every(({ lacksDependencies }) => lacksDependencies === true);
   return new GatewayError(code ?? (lacks ? 'dependency_error' : 'source_unavailable'), text, { details });
 }
+
+/**
+ * What a model should tell the user about servers that nobody has trusted yet: without them there may be no tool that
+ * would say so. Empty if there are none.
+ */
+export const untrustedLine = memo((catalog: Catalog): string => {
+  const held = catalog.away.filter(({ state }) => state === 'untrusted');
+  if (held.length === 0) return '';
+  const keys = held.map(({ key }) => key).join(', ');
+  return `Toolgate does not start ${keys}, because nobody has trusted them yet. Tell the user: ${oneLine(held[0]!.reason)}. Their tools appear after that.`;
+});
 
 /** The most characters that a catalog says about missing sources. */
 const MOST = 400;

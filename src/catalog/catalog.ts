@@ -52,7 +52,7 @@ export interface Catalog {
 /** Why a source is not up. */
 export interface Absence {
   /** `installing` is a start that installs something first, which may take minutes. */
-  readonly state: 'starting' | 'installing' | 'down' | 'crash_loop' | 'locked' | 'broken';
+  readonly state: 'starting' | 'installing' | 'down' | 'crash_loop' | 'locked' | 'broken' | 'untrusted';
   /** May be empty while it starts. */
   readonly reason: string;
   /** Since when, in milliseconds since 1970. */

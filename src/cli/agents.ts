@@ -6,8 +6,7 @@ import { loadConfig } from '../config/load.ts';
 import { type Agent, agentUnknown, openAgentStore } from '../store/agents.ts';
 import { onlyName, readDuration, withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
-import type { Options } from './options.ts';
-import { loadOptions } from './session.ts';
+import { loadOptions, type Options } from './options.ts';
 import { brief, columns, paint, printResult, table } from './terminal.ts';
 
 export const agents = withVerbs('agents', { list, add, rotate, revoke });

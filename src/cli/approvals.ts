@@ -10,10 +10,9 @@ import { decideApproval, readApprovalRequests } from '../store/decide-approval.t
 import { APPROVER_KEY, approverKey, approverKeyFile, makeApproverKey, operatorKey } from '../store/operator.ts';
 import { onlyName, readDuration, readUrl, withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
-import type { Options } from './options.ts';
+import { loadOptions, type Options } from './options.ts';
 import { ask } from './remote.ts';
 import { type RunningGateway, runningGateways } from './running.ts';
-import { loadOptions } from './session.ts';
 import { cell, jsonText, paint, print, printResult, table } from './terminal.ts';
 
 export const approvals = withVerbs('approvals', {

@@ -7,8 +7,7 @@ import { type AuditFilter, type AuditProblem, type AuditRecord, readAudit, verif
 import { type AuditUsage, createUsageCount } from '../store/audit-usage.ts';
 import { withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
-import type { Options } from './options.ts';
-import { loadOptions } from './session.ts';
+import { loadOptions, type Options } from './options.ts';
 import {
   brief,
   columns,

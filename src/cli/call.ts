@@ -16,9 +16,9 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { findMember } from '../protocol/json.ts';
 import { openOfferStore } from '../store/offers.ts';
 import type { CommandIo } from './command-io.ts';
-import type { Options } from './options.ts';
+import { loadOptions, type Options } from './options.ts';
 import { askRunning, type RunningGateway } from './running.ts';
-import { loadOptions, withGateway } from './session.ts';
+import { withGateway } from './session.ts';
 import { paint, plain, print, safeJson, warn } from './terminal.ts';
 
 export async function call(args: readonly string[], options: Options, io: CommandIo): Promise<number> {

@@ -26,7 +26,7 @@ export const commands = {
     summary: 'serve MCP on standard input and output, with the configuration found in this folder; the default',
     examples: ['toolgate --config ~/tools.toml', 'claude mcp add toolgate -- toolgate --config ~/tools.toml'],
     words: 0,
-    options: ['agent', 'task', 'equip-toolset', 'config', 'log-level'],
+    options: ['agent', 'task', 'equip-toolset', 'trust', 'config', 'log-level'],
     load: async () => (await import('./serve.ts')).stdio,
   },
   serve: {
@@ -39,7 +39,7 @@ export const commands = {
     ],
     examples: ['toolgate serve --port 9000', 'BEARER_TOKEN=$(openssl rand -hex 32) toolgate serve --host 0.0.0.0'],
     words: 0,
-    options: ['host', 'port', 'task', 'equip-toolset', 'config', 'log-level'],
+    options: ['host', 'port', 'task', 'equip-toolset', 'trust', 'config', 'log-level'],
     load: async () => (await import('./serve.ts')).serve,
   },
   connect: {
@@ -84,7 +84,7 @@ export const commands = {
     ],
     examples: ['toolgate list', 'toolgate list servers --json'],
     words: 1,
-    options: ['agent', 'json', 'stats', 'url', 'config', 'log-level'],
+    options: ['agent', 'json', 'stats', 'url', 'trust', 'config', 'log-level'],
     load: async () => (await import('./list.ts')).list,
   },
   toolsets: {
@@ -96,7 +96,7 @@ export const commands = {
       'import reads the toolsets saved by hypertool-mcp, from the file you name or from its usual location.',
     ],
     examples: ['toolgate toolsets create review git.git_diff "files.read_*"', 'toolgate toolsets equip review'],
-    options: ['description', 'add', 'remove', 'user', 'yes', 'json', 'config', 'log-level'],
+    options: ['description', 'add', 'remove', 'user', 'yes', 'json', 'trust', 'config', 'log-level'],
     load: async () => (await import('./toolsets.ts')).toolsets,
   },
   namespaces: {
@@ -110,6 +110,19 @@ export const commands = {
     examples: ['toolgate namespaces create weather --language python'],
     options: ['language', 'description', 'yes', 'json', 'config'],
     load: async () => (await import('./namespaces.ts')).namespaces,
+  },
+  trust: {
+    usage: 'toolgate trust [add|remove]',
+    summary: 'see what the configuration in this folder runs, and trust it',
+    details: [
+      'A configuration that is found in a folder, not named with --config, is run only when you have trusted it.',
+      'What you trust is remembered by a hash, in your own configuration folder. A changed command has to be trusted again; a description does not.',
+      'remove forgets it. TOOLGATE_TRUST=1 trusts everything, for containers and CI.',
+    ],
+    examples: ['cd ~/cloned-project && toolgate trust'],
+    words: 1,
+    options: ['yes', 'config'],
+    load: async () => (await import('./trust.ts')).trust,
   },
   dev: {
     usage: 'toolgate dev FOLDER',
@@ -169,7 +182,7 @@ export const commands = {
       'toolgate call memory_search_nodes query=tea',
       'toolgate call files_read_file \'{"path": "README.md"}\'',
     ],
-    options: ['agent', 'json', 'config', 'log-level'],
+    options: ['agent', 'json', 'trust', 'config', 'log-level'],
     load: async () => (await import('./call.ts')).call,
   },
   macros: {
@@ -179,7 +192,7 @@ export const commands = {
       'run calls one, as toolgate call does; with --dry-run it prints the steps and their arguments.',
       'toolgate macro is the same.',
     ],
-    options: ['dry-run', 'agent', 'json', 'config', 'log-level'],
+    options: ['dry-run', 'agent', 'json', 'trust', 'config', 'log-level'],
     load: async () => (await import('./macros.ts')).macros,
   },
   explain: {
@@ -188,7 +201,7 @@ export const commands = {
     details: ['NAME is a tool, resource, template or prompt, by any of its names.'],
     examples: ['toolgate explain files_write_file --agent ci'],
     words: 1,
-    options: ['agent', 'json', 'config', 'log-level'],
+    options: ['agent', 'json', 'trust', 'config', 'log-level'],
     load: async () => (await import('./explain.ts')).explain,
   },
   plan: {
@@ -211,6 +224,7 @@ export const commands = {
       'name',
       'offline',
       'json',
+      'trust',
       'config',
       'log-level',
     ],
@@ -242,7 +256,7 @@ export const commands = {
     summary: 'check the configuration and every server; exit 0 healthy, 1 warnings, 2 broken',
     examples: ['toolgate doctor --config ~/tools.toml'],
     words: 0,
-    options: ['json', 'config', 'log-level'],
+    options: ['json', 'trust', 'config', 'log-level'],
     load: async () => (await import('./doctor.ts')).doctor,
   },
   schema: {

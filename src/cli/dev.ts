@@ -16,9 +16,8 @@ import { nameProblem } from '../workers/tool-files.ts';
 import { callTool, printAnswer, readArguments, schemaOf } from './call.ts';
 import type { CommandIo } from './command-io.ts';
 import { createFolderReport } from './folder-report.ts';
-import type { Options } from './options.ts';
+import { loadOptions, type Options } from './options.ts';
 import { readPort } from './serve.ts';
-import { loadOptions } from './session.ts';
 import { paint, plain, print, untilSignal } from './terminal.ts';
 
 /** Tried first, so that a client finds the next run under the same address. */

@@ -21,11 +21,12 @@ import { findKey, INSECURE_TEXT, keyMissing } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
 import type { CommandIo } from './command-io.ts';
 import { firstListLines } from './first-list.ts';
-import type { Options } from './options.ts';
-import { loadOptions, progressText } from './session.ts';
+import { loadOptions, type Options } from './options.ts';
+import { progressText } from './session.ts';
 
 import { paint, plain, printResult, withSpinner } from './terminal.ts';
 import { missingText } from './toolsets.ts';
+import { openTrust } from './trust.ts';
 
 /** Of a server that failed. */
 const MOST_LINES = 20;
@@ -48,8 +49,11 @@ export async function doctor(_: readonly string[], options: Options, io: Command
 async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
   let gateway: Gateway | null = null;
   try {
-    const config = await loadConfig(loadOptions(options, io));
-    requireOutside(config, io.env, true);
+    const loaded = await loadConfig(loadOptions(options, io));
+    requireOutside(loaded, io.env, true);
+    const trust = openTrust(options, io);
+    await trust.ask(loaded);
+    const config = await trust.hold(loaded);
     // First, because the gateway replaces some damaged files.
     const data = await dataFindings(config);
     const opened = await openGateway(config, { audit: false, env: io.env, spawn: io.spawn });
@@ -61,10 +65,13 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
       { level: 'ok', about: 'configuration', message: configurationText(config) },
       ...config.notices.map((message): Diagnosis => ({ level: 'warning', about: 'configuration', message })),
       ...config.broken.map(
-        ({ section, key, problem }): Diagnosis => ({
-          level: 'broken',
+        ({ section, key, cause, problem }): Diagnosis => ({
+          level: cause === 'mistake' ? 'broken' : 'warning',
           about: section === 'servers' ? key : `toolset ${key}`,
-          message: `left out, because its entry has a mistake: ${problem}`,
+          message:
+            cause === 'mistake'
+              ? `left out, because its entry has a mistake: ${problem}`
+              : `not started, because nobody has trusted it yet: ${problem}`,
         }),
       ),
       ...data,
@@ -211,7 +218,7 @@ function serverFindings(
   notes: ReadonlyMap<string, ReadonlySet<string>>,
   env: CommandIo['env'],
 ): Diagnosis[] {
-  const statuses = gateway.statuses().filter(({ state }) => state !== 'broken');
+  const statuses = gateway.statuses().filter(({ state }) => state !== 'broken' && state !== 'untrusted');
   if (statuses.length === 0 && gateway.config.broken.length === 0)
     return [{ level: 'warning', about: 'servers', message: 'No servers are configured.' }];
   return statuses.map(({ key, present, state, detail, revision, required, stderr }): Diagnosis => {

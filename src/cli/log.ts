@@ -33,7 +33,7 @@ function isWanted({ level, isAwaited = false }: LogLine, least: number): boolean
 }
 
 /** The server states that need attention. */
-const WARNED: readonly string[] = ['down', 'crash_loop', 'locked', 'broken'];
+const WARNED: readonly string[] = ['down', 'crash_loop', 'locked', 'broken', 'untrusted'];
 
 /**
  * The first start of a package may take minutes. So one line says that its download has begun, or that its runner takes

@@ -13,10 +13,10 @@ import { LANGUAGES, type Language } from '../workers/tool-files.ts';
 import { prepareNamespace } from '../workers/toolchains.ts';
 import { onlyName, withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
-import type { Options } from './options.ts';
+import { loadOptions, type Options } from './options.ts';
 import { confirm } from './prompts.ts';
-import { loadOptions } from './session.ts';
 import { brief, columns, jsonText, paint, plain, print, printResult, table, warn } from './terminal.ts';
+import { trustCreated } from './trust.ts';
 
 export const namespaces = withVerbs('namespaces', { list, create, sync, delete: remove });
 
@@ -89,7 +89,7 @@ async function create(args: readonly string[], options: Options, io: CommandIo):
   if (!isLanguage(language))
     throw new GatewayError('usage', `--language is ${LANGUAGES.join(' or ')}, not "${language}".`);
   const { dataDir } = await loadConfig(loadOptions(options, io));
-  const created = await createNamespace(dataDir, name, language, description);
+  const created = await trustCreated(options, io, () => createNamespace(dataDir, name, language, description));
   return printResult(options, created, `Created ${created.file}. Edit it; a running gateway serves it at once.`, io);
 }
 

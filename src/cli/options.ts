@@ -1,4 +1,5 @@
 /** The options of all commands: how they are parsed, their types, and their `--help` texts. */
+import type { LoadOptions } from '../config/load.ts';
 import type { CommandIo } from './command-io.ts';
 
 interface OptionSpec {
@@ -38,6 +39,7 @@ export const optionTable = {
   remove: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to remove from it; may be repeated' },
   user: { type: 'boolean', text: 'save it for all your projects' },
   seen: { type: 'boolean', text: 'you have read all of it, with toolgate approvals show' },
+  trust: { type: 'boolean', text: "run what this folder's configuration names without asking, this time" },
   yes: { type: 'boolean', text: 'do not ask for confirmation' },
   server: { type: 'string', value: 'KEY', text: 'only calls to this server' },
   tool: { type: 'string', value: 'PATTERN', text: 'only tools, resources and prompts whose names match' },
@@ -101,4 +103,9 @@ export type RunCommand = (args: readonly string[], options: Options, io: Command
 
 export function optionSpec(name: OptionName): OptionSpec {
   return optionTable[name];
+}
+
+/** Where the configuration of a command is looked for. */
+export function loadOptions(options: Options, io: CommandIo): LoadOptions {
+  return { cwd: io.cwd(), env: io.env, ...(options.config === undefined ? {} : { path: options.config }) };
 }

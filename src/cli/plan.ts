@@ -10,8 +10,8 @@ import { type Plan, planTask, requireProfile } from '../plans/plan.ts';
 import { type PlanConfig, planConfig } from '../plans/plan-config.ts';
 import { CONFIG_MAP_NAME, configMapName, planConfigMap, planJson, planToml } from '../plans/plan-text.ts';
 import type { CommandIo } from './command-io.ts';
-import type { Options } from './options.ts';
-import { loadOptions, withGateway } from './session.ts';
+import { loadOptions, type Options } from './options.ts';
+import { withGateway } from './session.ts';
 import { jsonText, print, warn } from './terminal.ts';
 
 const FORMATS = ['toml', 'json', 'configmap'];

@@ -16,9 +16,8 @@ import { openSecretStore } from '../store/secrets.ts';
 import { withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import { editSecrets } from './edit-secrets.ts';
-import type { Options } from './options.ts';
+import { loadOptions, type Options } from './options.ts';
 import { askTwice, confirm, hasTerminal, readInput } from './prompts.ts';
-import { loadOptions } from './session.ts';
 import { paint, plain, printResult, table, warn } from './terminal.ts';
 
 export const secrets = withVerbs('secrets', { list, set, edit, remove, check, keygen, rotate });

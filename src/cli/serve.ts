@@ -13,16 +13,18 @@ import { openTelemetry } from '../telemetry/open.ts';
 import type { CommandIo } from './command-io.ts';
 import { firstListLines, firstListText } from './first-list.ts';
 import { writeLog } from './log.ts';
-import type { Options } from './options.ts';
-import { loadOptions, logLevel, startGateway } from './session.ts';
+import { loadOptions, type Options } from './options.ts';
+import { logLevel, startGateway } from './session.ts';
 import { paint, plain, print, table, untilSignal, warn } from './terminal.ts';
+import { openTrust, type Trust } from './trust.ts';
 
 export async function stdio(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
-  const gateway = await startGateway(options, io, 'warn');
+  const trust = openTrust(options, io);
+  const gateway = await startGateway(options, io, 'warn', { trust });
   if (io.stdin.isTTY === true) io.stderr.write(terminalText(gateway.config.file));
   const stop = untilSignal(io);
   const telemetry = await startTelemetry(gateway, io);
-  const following = follow(gateway, options, io);
+  const following = follow(gateway, options, io, trust);
   const door = openStdioDoor(gateway, io.stdin, io.stdout, options.agent);
   const operators = openOperatorDoor(gateway, { command: 'stdio', url: null });
   const ended = Promise.race([door.ended, stop]);
@@ -58,7 +60,8 @@ Ctrl-C ends it.
 }
 
 export async function serve(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
-  const gateway = await startGateway(options, io, 'warn', { audit: true, stdout: io.stdout });
+  const trust = openTrust(options, io);
+  const gateway = await startGateway(options, io, 'warn', { audit: true, stdout: io.stdout, trust });
   const telemetry = await startTelemetry(gateway, io);
   try {
     const { http } = gateway.config;
@@ -70,7 +73,7 @@ export async function serve(_: readonly string[], options: Options, io: CommandI
       token,
     });
     if (http.trustAgentHeader) warn(trustText(door), io);
-    const following = follow(gateway, options, io);
+    const following = follow(gateway, options, io, trust);
     const stop = untilSignal(io);
     print(connectText(door, token !== null, gateway.config, io), io);
     const operators = await openOperatorDoor(gateway, { command: 'serve', url: door.url });
@@ -89,9 +92,9 @@ export async function serve(_: readonly string[], options: Options, io: CommandI
 }
 
 /** Applies changes of the configuration file, of the secrets and of saved toolsets to the gateway. */
-function follow(gateway: Gateway, options: Options, io: CommandIo): { close(): void } {
+function follow(gateway: Gateway, options: Options, io: CommandIo, trust: Trust): { close(): void } {
   const followed = [
-    followConfigAndSignal(gateway, loadOptions(options, io), io),
+    followConfigAndSignal(gateway, loadOptions(options, io), io, trust),
     followSecrets(gateway),
     followToolsets(gateway),
   ];

@@ -4,7 +4,7 @@ import { GatewayError } from '../base/errors.ts';
 import { removeTemporaries } from '../base/files.ts';
 import { counted } from '../base/text.ts';
 import { requireOutside } from '../config/inside.ts';
-import { type LoadOptions, loadConfig } from '../config/load.ts';
+import { loadConfig } from '../config/load.ts';
 import type { ServerConfig } from '../config/servers.ts';
 import { loadTask } from '../config/task.ts';
 import { type Gateway, openGateway } from '../gateway/gateway.ts';
@@ -12,22 +12,21 @@ import { requireProfile } from '../plans/plan.ts';
 import { findKey, INSECURE_TEXT } from '../store/secret-key.ts';
 import type { CommandIo } from './command-io.ts';
 import { readVerbosity, startLog, type Verbosity, writeLog } from './log.ts';
-import type { Options } from './options.ts';
+import { loadOptions, type Options } from './options.ts';
 import { warn, withSpinner } from './terminal.ts';
-
-export function loadOptions(options: Options, io: CommandIo): LoadOptions {
-  return { cwd: io.cwd(), env: io.env, ...(options.config === undefined ? {} : { path: options.config }) };
-}
+import { openTrust, type Trust } from './trust.ts';
 
 export async function startGateway(
   options: Options,
   io: CommandIo,
   defaultLevel: string,
-  { audit, stdout, adjust, endsByItself = false }: GatewayStart = {},
+  { audit, stdout, adjust, endsByItself = false, trust = openTrust(options, io) }: GatewayStart = {},
 ): Promise<Gateway> {
   const level = logLevel(options, io, defaultLevel);
-  const config = await loadConfig(loadOptions(options, io));
-  requireOutside(config, io.env, endsByItself);
+  const loaded = await loadConfig(loadOptions(options, io));
+  requireOutside(loaded, io.env, endsByItself);
+  await trust.ask(loaded);
+  const config = await trust.hold(loaded);
   const task = options.task === undefined ? null : await loadTask(options.task, io.cwd());
   if (task !== null) requireProfile(task, config.tasks.rules());
   const gateway = await openGateway(config, {
@@ -73,7 +72,7 @@ function levelOf(variable: string | undefined): string | undefined {
 
 /** `28 of 31 servers tried; waiting for slow, other` */
 export function progressText(gateway: Gateway): string {
-  const all = gateway.statuses().filter(({ state }) => state !== 'broken');
+  const all = gateway.statuses().filter(({ state }) => state !== 'broken' && state !== 'untrusted');
   const late = all.filter(({ state }) => state === 'starting').map(({ key }) => key);
   return `${all.length - late.length} of ${counted(all.length, 'server')} tried; waiting for ${late.join(', ')}`;
 }
@@ -81,6 +80,8 @@ export function progressText(gateway: Gateway): string {
 interface GatewayStart extends Pick<SessionOptions, 'audit' | 'adjust'> {
   /** Where copies of the audit may be printed. Absent: standard output belongs to somebody else. */
   readonly stdout?: CommandIo['stdout'];
+  /** Kept by commands that follow the configuration. */
+  readonly trust?: Trust;
   /** Whether the command ends without being stopped. */
   readonly endsByItself?: boolean;
 }

@@ -9,11 +9,10 @@ import { operatorKey } from '../store/operator.ts';
 import { readUrl } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import { listWords } from './first-list.ts';
-import type { Options } from './options.ts';
+import { loadOptions, type Options } from './options.ts';
 import { ask } from './remote.ts';
 import { type RunningGateway, runningGateways } from './running.ts';
 import { serverRows, timeText } from './server-rows.ts';
-import { loadOptions } from './session.ts';
 import { brief, jsonText, paint, plain, print, printResult, table, untilSignal } from './terminal.ts';
 
 /** Milliseconds between two looks of `--watch`. */

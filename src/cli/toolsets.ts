@@ -21,10 +21,10 @@ import type { LibraryToolset } from '../store/toolset-library.ts';
 import { readToolset, TOOLSET_NAME, TOOLSET_NAME_FORM } from '../store/toolsets.ts';
 import { onlyName, withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
-import type { Options, RunCommand } from './options.ts';
+import { loadOptions, type Options, type RunCommand } from './options.ts';
 import { canPick, pick } from './prompts.ts';
 import { type RunningGateway, runningGateways } from './running.ts';
-import { loadOptions, withGateway } from './session.ts';
+import { withGateway } from './session.ts';
 import { brief, cell, columns, paint, plain, print, printResult, table, warn } from './terminal.ts';
 
 type GatewayVerb = (gateway: Gateway, args: readonly string[], options: Options, io: CommandIo) => Promise<number>;

@@ -13,7 +13,9 @@ export interface BrokenEntry {
   readonly section: 'servers' | 'toolsets';
   /** What its server would be called in logs; the name of a toolset. */
   readonly key: string;
-  /** What is wrong and where: a line for each mistake. */
+  /** A mistake in the entry, or nobody has trusted it yet. */
+  readonly cause: 'mistake' | 'untrusted';
+  /** What is wrong and where: a line for each mistake. What to do to trust it. */
   readonly problem: string;
   /** What can still be told about a server; null for a toolset. */
   readonly server: BrokenServer | null;
@@ -39,7 +41,7 @@ export interface BadEntry {
 }
 
 /** A broken entry while the file is read: its issues still have to be put into words. */
-export interface BrokenDraft extends Omit<BrokenEntry, 'problem' | 'isKept'> {
+export interface BrokenDraft extends Omit<BrokenEntry, 'cause' | 'problem' | 'isKept'> {
   readonly issues: readonly Issue[];
 }
 
@@ -106,5 +108,10 @@ export function brokenEntry(
   lineOf: LineOf,
   redact: (text: string) => string,
 ): BrokenEntry {
-  return { ...draft, problem: redact(issueTexts(document, issues, lineOf).join('\n')), isKept: false };
+  return {
+    ...draft,
+    cause: 'mistake',
+    problem: redact(issueTexts(document, issues, lineOf).join('\n')),
+    isKept: false,
+  };
 }

@@ -59,6 +59,8 @@ export interface LoadOptions {
 export interface FoundConfig {
   /** The absolute path of the file to use. */
   readonly file: string;
+  /** Whether the user named it, or its data folder. Otherwise it was found in the working directory. */
+  readonly isNamed: boolean;
   /** Names of the configuration files in the same folder that are ignored. */
   readonly others: readonly string[];
   /** The data folder that the file is in; absent for a file elsewhere. The file may be missing. */
@@ -69,7 +71,7 @@ export function findConfig({ cwd, env, path }: LoadOptions): FoundConfig {
   const named = path ?? (env.TOOLGATE_CONFIG || undefined);
   if (named !== undefined) {
     const file = resolve(cwd, named);
-    if (existsSync(file)) return { file, others: [] };
+    if (existsSync(file)) return { file, isNamed: true, others: [] };
     const by = path === undefined ? 'TOOLGATE_CONFIG' : '--config';
     throw new GatewayError(
       'config_missing',
@@ -81,11 +83,11 @@ export function findConfig({ cwd, env, path }: LoadOptions): FoundConfig {
     const dataDir = resolve(cwd, env.DATA_DIR || DATA_DIR);
     const file = join(dataDir, IN_DATA_DIR);
     if (env.DATA_DIR || [file, join(dataDir, TOOL_FOLDERS)].some((path) => existsSync(path)))
-      return { file, others: [], dataDir };
+      return { file, isNamed: Boolean(env.DATA_DIR), others: [], dataDir };
     const message = `There is no configuration in ${cwd}. Create tools.toml there, or name a file with --config. An example:\n\n${EXAMPLE}\n`;
     throw new GatewayError('config_missing', message);
   }
-  return { file: resolve(cwd, first), others };
+  return { file: resolve(cwd, first), isNamed: false, others };
 }
 
 type SourceDefaults = Pick<ConfigSource, 'lenient' | 'defaultControls' | 'defaultNames'>;

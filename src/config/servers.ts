@@ -80,6 +80,8 @@ export interface FolderConfig extends Omit<ServerConfig, 'launch' | 'launchHash'
 /** Folders of tools: the settings for those in the data folder, and the folders that have an entry. */
 export interface FoldersConfig extends FolderDefaults {
   readonly named: readonly FolderConfig[];
+  /** Whether those in the data folder are not served, because nobody has trusted them yet. Absent: they are. */
+  readonly isHeld?: true;
 }
 
 const NAMESPACE = /^[A-Za-z0-9_.-]*$/;

@@ -337,10 +337,19 @@ function waitingText(opened: readonly string[]): string {
   return `It waits for SIGHUP or POST /reload, because watch is "confirm" and it changes ${opened.join(', ')}.`;
 }
 
-function brokenProblem({ section, key, problem, isKept }: BrokenEntry): Problem {
-  const done = isKept ? 'its entry has a mistake, so it stays as it is' : 'left out, because its entry has a mistake';
-  return { source: section === 'servers' ? key : `toolset ${key}`, message: `${done}: ${problem}` };
+function brokenProblem({ section, key, cause, problem, isKept }: BrokenEntry): Problem {
+  const [kept, left] = DONE[cause];
+  return { source: section === 'servers' ? key : `toolset ${key}`, message: `${isKept ? kept : left}: ${problem}` };
 }
+
+/** What happened to an entry of which an earlier version is in force, and to another one. */
+const DONE = {
+  mistake: ['its entry has a mistake, so it stays as it is', 'left out, because its entry has a mistake'],
+  untrusted: [
+    'what it runs has changed and is not trusted yet, so it stays as it is',
+    'not started, because nobody has trusted it yet',
+  ],
+} as const satisfies Record<BrokenEntry['cause'], unknown>;
 
 function keptBefore(source: string, problem: string): Problem {
   return { source, message: `${problem} What is in force stays.` };

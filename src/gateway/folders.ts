@@ -122,7 +122,9 @@ function servedFolders({ namespaces }: NamespaceScan, config: Config): ServedFol
     const folder = byId.get(namespace.name);
     if (folder !== undefined) return { namespace, folder };
     // A folder in the data folder that the configuration names too is served as the configuration says, or not at all.
-    return configured.has(namespace.folder) ? [] : { namespace, folder: withDefaults(namespace, config, taken) };
+    return config.folders.isHeld === true || configured.has(namespace.folder)
+      ? []
+      : { namespace, folder: withDefaults(namespace, config, taken) };
   });
 }
 

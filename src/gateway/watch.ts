@@ -26,19 +26,35 @@ export interface HangUps {
   off(signal: 'SIGHUP', listener: () => void): unknown;
 }
 
-export function followConfigAndSignal(gateway: Gateway, options: LoadOptions, signals: HangUps): Following {
+/** Leaves out of a configuration what nobody has trusted yet. */
+export interface ConfigHolder {
+  hold(config: Config): Promise<Config>;
+  /** More may be trusted when this file changes; null if nothing has to be trusted. */
+  readonly file: string | null;
+}
+
+const HOLDS_NOTHING: ConfigHolder = { hold: async (config) => config, file: null };
+
+export function followConfigAndSignal(
+  gateway: Gateway,
+  options: LoadOptions,
+  signals: HangUps,
+  holder: ConfigHolder = HOLDS_NOTHING,
+): Following {
   const reload = () => void gateway.change({ config: 'file' });
   const edited = () => void gateway.change({ config: 'file', isEdit: true });
   const files = createFileWatch(edited, false, (config) => (config.watch === false ? [] : filesOf(config)));
   const remove = gateway.addApplier({
     name: 'watch of the configuration file',
-    load: () => loadComplete(options),
+    load: async () => holder.hold(await loadComplete(options)),
     apply: files.follow,
   });
   files.follow(gateway.config);
   signals.on('SIGHUP', reload);
+  const trusted = holder.file === null ? null : watchFile(holder.file, edited, true);
   return {
     close() {
+      trusted?.close();
       remove();
       files.close();
       signals.off('SIGHUP', reload);

@@ -120,7 +120,9 @@ function agentFamilies(agents: readonly AgentMetrics[]): Family[] {
   ];
 }
 
-const STATES: readonly SourceState[] = ['starting', 'up', 'asleep', 'down', 'crash_loop', 'locked', 'broken', 'closed'];
+const STATES: readonly SourceState[] = [
+  ...(['starting', 'up', 'asleep', 'down', 'crash_loop', 'locked', 'broken', 'untrusted', 'closed'] as const),
+];
 
 function serverFamilies(servers: readonly WatchedServer[]): Family[] {
   return [

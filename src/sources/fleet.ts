@@ -76,8 +76,8 @@ export function serverStatus(config: ServerConfig, source: Source): ServerStatus
   };
 }
 
-/** A server that was left out because its entry has a mistake. Nothing, if an earlier version of it runs. */
-export function brokenStatus({ key, problem, server, isKept }: BrokenEntry, since: string): ServerStatus[] {
+/** A server that was left out. Nothing, if an earlier version of it runs. */
+export function brokenStatus({ key, cause, problem, server, isKept }: BrokenEntry, since: string): ServerStatus[] {
   if (server === null || isKept) return [];
   const { namespace, kind, required } = server;
   return [
@@ -88,10 +88,10 @@ export function brokenStatus({ key, problem, server, isKept }: BrokenEntry, sinc
       required,
       description: '',
       present: false,
-      state: 'broken',
+      state: STATE_OF[cause],
       detail: problem,
       since,
-      history: [{ time: since, state: 'broken', detail: problem }],
+      history: [{ time: since, state: STATE_OF[cause], detail: problem }],
       revision: null,
       pid: null,
       restarts: 0,
@@ -103,11 +103,16 @@ export function brokenStatus({ key, problem, server, isKept }: BrokenEntry, sinc
 }
 
 /** The same for the catalog: its names are not known, but it is. */
-export function brokenContribution({ key, problem, server, isKept }: BrokenEntry, since: number): Contribution[] {
+export function brokenContribution(
+  { key, cause, problem, server, isKept }: BrokenEntry,
+  since: number,
+): Contribution[] {
   if (server === null || isKept) return [];
-  const absence = { state: 'broken' as const, reason: problem, since };
+  const absence = { state: STATE_OF[cause], reason: problem, since };
   return [{ id: BROKEN_ID, key, namespace: server.namespace, offer: EMPTY_OFFER, present: false, absence }];
 }
+
+const STATE_OF = { mistake: 'broken', untrusted: 'untrusted' } as const;
 
 /** No source has this id. */
 const BROKEN_ID = Number.MIN_SAFE_INTEGER;

@@ -6,9 +6,19 @@ import type { StderrTail } from './stderr-tail.ts';
  * `starting`: tried for the first time, and listed already if an earlier run knew it. `asleep`: not running, but listed,
  * and started by the next call. `down`: failed, and tried again after a delay. `crash_loop`: ended again and again, and
  * tried again after a long delay. `locked`: not started, because it needs a secret that is not set. `broken`: not
- * started, because its entry in the configuration has a mistake.
+ * started, because its entry in the configuration has a mistake. `untrusted`: not started, because the configuration was
+ * found in a project and nobody has trusted it yet.
  */
-export type SourceState = 'starting' | 'up' | 'asleep' | 'down' | 'crash_loop' | 'locked' | 'broken' | 'closed';
+export type SourceState =
+  | 'starting'
+  | 'up'
+  | 'asleep'
+  | 'down'
+  | 'crash_loop'
+  | 'locked'
+  | 'broken'
+  | 'untrusted'
+  | 'closed';
 
 export interface Transition {
   /** When, as ISO 8601. */

@@ -50,7 +50,7 @@ function problemsOf({ refused, problems, failures }: ChangeReport, redact: (text
 /** What the servers cannot serve, such as tool files that did not load, and the folders of tools that are not up. */
 function unservedIn(gateway: Gateway) {
   return gateway.statuses().flatMap(({ key, kind, state, detail, present, problems }) => {
-    const isDown = kind === 'folder' && !present && state !== 'broken';
+    const isDown = kind === 'folder' && !present && state !== 'broken' && state !== 'untrusted';
     return [...(isDown ? [`${state}: ${detail}`] : []), ...problems.map(problemText)].map((message) => ({
       source: key,
       message,
