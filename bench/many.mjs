@@ -98,7 +98,8 @@ function pack(name, program) {
 async function measure() {
   const began = performance.now();
   const since = () => Math.round(performance.now() - began) / 1000;
-  const gateway = start(process.execPath, [join(flags.root, 'bin', 'toolgate.mjs'), 'stdio'], { cwd: folder });
+  const command = [join(flags.root, 'bin', 'toolgate.mjs'), 'stdio', '--config', 'tools.toml'];
+  const gateway = start(process.execPath, command, { cwd: folder });
   const ask = asker(gateway.child);
   await ask('initialize', {
     protocolVersion: PROTOCOL_VERSION,
