@@ -89,11 +89,11 @@ async function bundle(folder) {
   const { buildDocsPage } = await import('./docs-page.mjs');
   const docsPage = await buildDocsPage(root);
   writeFileSync(join(folder, 'docs.html'), docsPage);
-  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const bundler = await rolldown({
     input: { index: join(root, 'src/index.ts'), 'cli/main': join(root, 'src/cli/main.ts') },
     platform: 'node',
-    external: Object.keys(dependencies),
+    external: Object.keys({ ...dependencies, ...optionalDependencies }),
     logLevel: 'warn',
     transform: { define: { DOCS_PAGE: JSON.stringify(docsPage) } },
   });

@@ -18,6 +18,8 @@ import { type MacroConfig, resolveMacros } from './macros.ts';
 import { type PolicyConfig, resolvePolicy } from './policy.ts';
 import type { RawConfig } from './raw-config.ts';
 import { type OwnPath, reachText } from './reach.ts';
+import { type RegistryConfig, resolveRegistry } from './registry.ts';
+import type { RepositoriesConfig } from './repositories.ts';
 import type { Settings } from './schema.ts';
 import { resolveVault, type VaultConfig } from './secrets-key.ts';
 import { resolveSecurity, type SecurityConfig } from './security.ts';
@@ -73,6 +75,10 @@ export interface Config {
   readonly limits: LimitsConfig;
   readonly audit: AuditConfig;
   readonly vault: VaultConfig;
+  /** Which repositories may be cloned to be read. */
+  readonly repositories: RepositoriesConfig;
+  /** Where servers are looked up that can be installed. */
+  readonly registry: RegistryConfig;
   /** Values that must not be shown. A function, so that printing a configuration does not print them. */
   readonly secrets: () => readonly string[];
   /**
@@ -189,6 +195,8 @@ export function resolveConfig(
     limits: settings.limits,
     audit,
     vault,
+    repositories: settings.repositories,
+    registry: resolveRegistry(settings.registry, context),
     secrets: () => (managerToken === null ? secrets : [...secrets, managerToken]),
     written: () => ({ settings: source.written ?? {}, servers: resolved.written }),
     notices: [

@@ -317,6 +317,8 @@ it('accepts an empty configuration and fills in every default', () => {
       subscriptions: 1000,
     },
     audit: { retention: 30, arguments: false, results: false, maxValue: 16_384, copies: [], onFailure: 'continue' },
+    repositories: { from: 'public', size: 268_435_456, timeout: 300_000, quota: 1_073_741_824, keep: 604_800_000 },
+    registry: { url: 'https://registry.modelcontextprotocol.io', timeout: 20_000, allowPrivate: false },
     secrets: { redactResults: true },
   });
 });

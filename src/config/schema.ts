@@ -14,6 +14,8 @@ import { inheritEnv } from './launch.ts';
 import { limitsSchema } from './limits.ts';
 import { macrosSchema } from './macros.ts';
 import { policyShape } from './policy.ts';
+import { registrySchema } from './registry.ts';
+import { repositoriesSchema } from './repositories.ts';
 import { secretsSchema } from './secrets-key.ts';
 import { securitySchema } from './security.ts';
 import { serversShape } from './servers.ts';
@@ -94,6 +96,8 @@ export const settingsShape = {
     ),
   limits: limitsSchema.prefault({}).describe('Maximum sizes.'),
   audit: auditSchema.prefault({}).describe('What is recorded about calls.'),
+  repositories: repositoriesSchema.prefault({}).describe('Repositories that are cloned to be read.'),
+  registry: registrySchema.prefault({}).describe('The MCP registry that servers are installed from.'),
   secrets: secretsSchema.prefault({}).describe('The key of the secrets, and where secrets are removed from.'),
 };
 

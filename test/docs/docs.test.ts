@@ -39,6 +39,8 @@ describe('docs/configuration.md lists every key with its default', () => {
     ['audit', schema.properties?.audit],
     ['security', schema.properties?.security],
     ['secrets', schema.properties?.secrets],
+    ['repositories', schema.properties?.repositories],
+    ['registry', schema.properties?.registry],
     ['folders', schema.properties?.folders],
     ['limits of calls', schema.$defs?.ToolLimits],
   ];
