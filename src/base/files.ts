@@ -37,7 +37,8 @@ export function createFile(file: string, data: string | Uint8Array): Promise<boo
         throw error;
       },
     );
-    await unlink(temporary);
+    // The file has its name by now. What stays of the other name is removed later.
+    await unlink(temporary).catch(() => {});
     return isCreated;
   });
 }

@@ -2,8 +2,9 @@
  * Which process has a file open for writing, as far as the system tells: Linux lists the open files of the processes of
  * this user. A program that saves in place keeps the file open until the last byte is written.
  */
-import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { openFiles, processFile, processIds } from './proc.ts';
 
 /** Looking costs time, so on a machine with more open files than this the rest is not looked at. */
 const MAX_FILES = 50_000;
@@ -15,15 +16,14 @@ const ACCESS = 3;
 /** The id of a process, or null if none is known. */
 export async function writerOf(file: string): Promise<number | null> {
   if (process.platform !== 'linux') return null;
-  const path = orElse(() => realpathSync(file), null);
+  const path = realPath(file);
   if (path === null) return null;
   let seen = 0;
   let turns = 1;
-  for (const pid of orElse(() => readdirSync('/proc'), [])) {
-    if (!/^\d+$/.test(pid)) continue;
-    // The processes of other users cannot be looked at. Asynchronous calls would take many times as long.
-    const open = orElse(() => readdirSync(`/proc/${pid}/fd`), []);
-    if (open.some((fd) => targetOf(pid, fd) === path && isWriting(pid, fd))) return Number(pid);
+  for (const pid of processIds()) {
+    // Asynchronous calls would take many times as long.
+    const open = openFiles(pid);
+    if (open.some(({ fd, target }) => target === path && isWriting(pid, fd))) return pid;
     seen += open.length + 1;
     if (seen > MAX_FILES) return null;
     if (seen > turns * FILES_A_TURN) {
@@ -34,21 +34,15 @@ export async function writerOf(file: string): Promise<number | null> {
   return null;
 }
 
-function targetOf(pid: string, fd: string): string {
-  return orElse(() => readlinkSync(`/proc/${pid}/fd/${fd}`), '');
-}
-
-function isWriting(pid: string, fd: string): boolean {
-  const info = orElse(() => readFileSync(`/proc/${pid}/fdinfo/${fd}`, 'utf8'), '');
-  const flags = /^flags:\s+([0-7]+)$/m.exec(info)?.[1] ?? '0';
+function isWriting(pid: number, fd: string): boolean {
+  const flags = /^flags:\s+([0-7]+)$/m.exec(processFile(pid, `fdinfo/${fd}`).toString())?.[1] ?? '0';
   return (Number.parseInt(flags, 8) & ACCESS) !== 0;
 }
 
-/** A process, and what it has open, may be gone at any moment. */
-function orElse<T, Else>(read: () => T, otherwise: Else): T | Else {
+function realPath(file: string): string | null {
   try {
-    return read();
+    return realpathSync(file);
   } catch {
-    return otherwise;
+    return null;
   }
 }

@@ -56,7 +56,10 @@ export function openStdioDoor(
    */
   const slowDown = () => {
     if (output.writableLength <= SLOW) return;
-    if (output.writableLength > gateway.config.limits.unreadTotal) output.destroy(new Error('not read'));
+    if (output.writableLength > gateway.config.limits.unreadTotal && !output.destroyed) {
+      gateway.events.emit('cut', { bytes: output.writableLength });
+      output.destroy(new Error('not read'));
+    }
     if (input.isPaused()) return;
     input.pause();
     output.once('drain', () => input.resume());

@@ -21,6 +21,8 @@ export interface ExchangeEvents {
 export class UpstreamExchange implements Dispatcher.DispatchHandler {
   /** The request in the message; null for a message that has no answer. */
   readonly pending: PendingRequest | null;
+  /** Bytes of a message that has no answer. */
+  size = 0;
   readonly #connection: ExchangeEvents;
   readonly #maxMessage: number;
   readonly #parts: Buffer[] = [];

@@ -145,25 +145,30 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
   }
 
   notify(message: Wire): void {
-    this.#post(message, null, null, this.#pools.calls);
+    if (this.maySend()) this.#post(message, null, null, this.#pools.calls);
   }
 
   protected reply(answer: Buffer): void {
-    if (this.mayReply()) this.#post(answer, null, null, this.#pools.messages);
+    if (this.maySend()) this.#post(answer, null, null, this.#pools.messages);
   }
 
   protected abandoned({ id, carrier }: PendingRequest, reason: string): void {
     carrier?.abort(new Error('cancelled'));
     // For a modern server, aborting the request is enough.
-    if (this.pending.era === 'legacy') this.#post(cancelMessage(id, reason), null, null, this.#pools.messages);
+    if (this.pending.era === 'legacy' && this.maySend())
+      this.#post(cancelMessage(id, reason), null, null, this.#pools.messages);
   }
 
   /** `pending` is the request in the message, if there is one. */
   #post(message: Wire, pending: PendingRequest | null, more: readonly string[] | null, pool: Pool): void {
     const headers = more === null ? this.#headers : this.#headers.concat(more);
+    const body = wireBytes(message);
     const exchange = new UpstreamExchange(this, pending, this.maxMessage);
-    if (pending === null) this.untaken++;
-    pool.dispatch({ path: this.#path, method: 'POST', headers: headers, body: wireBytes(message) }, exchange);
+    if (pending === null) {
+      exchange.size = body.length;
+      this.waits(body.length, 1);
+    }
+    pool.dispatch({ path: this.#path, method: 'POST', headers: headers, body }, exchange);
   }
 
   started(pending: PendingRequest, controller: Dispatcher.DispatchController): void {
@@ -185,7 +190,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
 
   replied(exchange: UpstreamExchange, status: number, parts: readonly Buffer[]): void {
     const { pending } = exchange;
-    if (pending === null) this.untaken--;
+    if (pending === null) this.waits(exchange.size, -1);
     if (!NOBODY_THERE.includes(status)) this.heard++;
     if (this.#isForgotten(status, parts)) {
       this.#forgotten(pending);
@@ -201,7 +206,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
   }
 
   broken(exchange: UpstreamExchange, error: Error): void {
-    if (exchange.pending === null) this.untaken--;
+    if (exchange.pending === null) this.waits(exchange.size, -1);
     if (!(error instanceof TooLarge) && this.#resume(exchange)) return;
     const reason = failureReason(error);
     this.#fail(exchange.pending, reason);

@@ -4,7 +4,7 @@
  * clears its environment is not found; only a sandbox holds that.
  */
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { processFile, processIds } from '../base/proc.ts';
 
 export const MARK_VARIABLE = 'TOOLGATE_RUN';
 /** The beginning of all marks of this process, for the watchdog. */
@@ -22,7 +22,7 @@ export function newMark(): string {
 export function killMarked(mark: string): void {
   const wanted = Buffer.from(`${MARK_VARIABLE}=${mark}`);
   for (let round = 0; round < ROUNDS; round++) {
-    const found = processes().filter((pid) => environmentOf(pid)?.includes(wanted) === true);
+    const found = processIds().filter((pid) => pid !== process.pid && processFile(pid, 'environ').includes(wanted));
     if (found.length === 0) return;
     for (const pid of found) {
       try {
@@ -31,25 +31,5 @@ export function killMarked(mark: string): void {
         // Already gone.
       }
     }
-  }
-}
-
-/** Empty on systems without /proc. */
-function processes(): number[] {
-  try {
-    return readdirSync('/proc')
-      .map(Number)
-      .filter((pid) => Number.isInteger(pid) && pid !== process.pid);
-  } catch {
-    return [];
-  }
-}
-
-/** Null for processes of other users, and for those that have ended. */
-function environmentOf(pid: number): Buffer | null {
-  try {
-    return readFileSync(`/proc/${pid}/environ`);
-  } catch {
-    return null;
   }
 }

@@ -10,7 +10,6 @@
  * - An install runs third-party scripts. It gets the environment of the server without the server's own secrets, because
  *   no install needs those, except settings of npm, uv and proxies.
  */
-import { execFile } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync, readSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { BoundedMap } from '../base/bounded-map.ts';
@@ -21,6 +20,7 @@ import { getOrMake } from '../base/memo.ts';
 import type { EnvVars } from '../config/expand.ts';
 import { referencesIn } from '../secrets/reference.ts';
 import { looksSecret, urlSecrets } from '../secrets/secret-values.ts';
+import { runProgram } from '../workers/run-program.ts';
 import { lookUp } from './npm-lookup.ts';
 import { type PackageCommand, packageCommandOf } from './package-command.ts';
 import {
@@ -345,14 +345,18 @@ function cacheLockOf(file: string): string | null {
 }
 
 /** The program that takes such a lock and becomes another program; null if the system has none. */
-function flockProgram(lock: string, path: string | undefined): Promise<string | null> {
+async function flockProgram(lock: string, path: string | undefined): Promise<string | null> {
   const found = findExecutable('flock', '/', path);
-  if (found.code !== undefined) return Promise.resolve(null);
-  return new Promise<string | null>((resolve) => {
-    execFile(found.path, ['-s', '-F', lock, 'true'], { timeout: 5_000 }, (error) =>
-      resolve(error === null ? found.path : null),
-    );
-  }).catch(() => null);
+  if (found.code !== undefined) return null;
+  const { code } = await runProgram({
+    command: found.path,
+    args: ['-s', '-F', lock, 'true'],
+    cwd: '/',
+    env: { PATH: process.env.PATH ?? '' },
+    timeout: 5_000,
+    signal: null,
+  });
+  return code === 0 ? found.path : null;
 }
 
 const REASONS: Readonly<Record<string, string>> = {

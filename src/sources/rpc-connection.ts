@@ -28,8 +28,8 @@ export interface ConnectionOptions {
   readonly client: ClientChannel | null;
 }
 
-/** More messages than this do not wait for a server over HTTP. */
-const MOST_UNTAKEN = 1_000;
+/** More messages and bytes than these do not wait for a server over HTTP. */
+const MOST_UNTAKEN = { messages: 1_000, bytes: 64 * 1024 * 1024 };
 
 /** The channel on which a server reports changes: the part that handles messages. */
 export interface ListenChannel {
@@ -52,7 +52,7 @@ export abstract class RpcConnection implements Connection {
   protected readonly channel: ListenChannel | null = null;
   protected ended = false;
   /** Messages of ours, other than requests, that the server has not taken yet. */
-  protected untaken = 0;
+  protected readonly untaken = { messages: 0, bytes: 0 };
   /** Whether the connection is being closed on purpose, so that its end is not reported. */
   protected isClosing = false;
   readonly #clean: Clean | null;
@@ -159,10 +159,17 @@ export abstract class RpcConnection implements Connection {
     }
   }
 
-  /** Whether an answer may be sent. A server that asks without end and takes no answers is given up. */
-  protected mayReply(): boolean {
-    if (this.untaken >= MOST_UNTAKEN) this.end('asks more and more, and does not take our answers');
+  /** Whether a message other than a request may be sent. A server that asks without end and takes none is given up. */
+  protected maySend(): boolean {
+    const { messages, bytes } = this.untaken;
+    if (messages >= MOST_UNTAKEN.messages || bytes >= MOST_UNTAKEN.bytes) this.end('does not take our messages');
     return !this.ended;
+  }
+
+  /** A message of so many bytes waits for the server, or with -1 does not any more. */
+  protected waits(bytes: number, sign: 1 | -1): void {
+    this.untaken.messages += sign;
+    this.untaken.bytes += sign * bytes;
   }
 
   /** The connection broke. */

@@ -102,36 +102,37 @@ class SseConnection extends RpcConnection {
   }
 
   notify(message: Wire): void {
-    this.#post(message, null, null);
+    if (this.maySend()) this.#post(message, null, null);
   }
 
   protected reply(answer: Buffer): void {
-    if (this.mayReply()) this.#post(answer, null, null);
+    if (this.maySend()) this.#post(answer, null, null);
   }
 
   protected abandoned({ id }: PendingRequest, reason: string): void {
     if (this.#endpoint === null) this.events.note('has not named the URL for messages on its stream');
-    else this.#post(cancelMessage(id, reason), null, null);
+    else if (this.maySend()) this.#post(cancelMessage(id, reason), null, null);
   }
 
   #post(message: Wire, pending: PendingRequest | null, trace: readonly string[] | null): void {
-    if (pending === null) this.untaken++;
+    const body = wireBytes(message);
+    if (pending === null) this.waits(body.length, 1);
     const path = this.#endpoint;
-    if (path === null) this.#early.push(() => this.#send(message, pending, trace));
-    else this.#send(message, pending, trace);
+    if (path === null) this.#early.push(() => this.#send(body, pending, trace));
+    else this.#send(body, pending, trace);
   }
 
-  #send(message: Wire, pending: PendingRequest | null, trace: readonly string[] | null): void {
+  #send(body: ReturnType<typeof wireBytes>, pending: PendingRequest | null, trace: readonly string[] | null): void {
     const path = this.#endpoint!;
     const taken = () => {
-      if (pending === null) this.untaken--;
+      if (pending === null) this.waits(body.length, -1);
     };
     const headers = trace === null ? this.#postHeaders : this.#postHeaders.concat(trace);
     this.#pool
-      .request({ path, method: 'POST', headers, body: wireBytes(message) })
+      .request({ path, method: 'POST', headers, body })
       .then(
-        async ({ statusCode, body }) => {
-          await body.dump();
+        async ({ statusCode, body: answer }) => {
+          await answer.dump();
           if (statusCode >= 300) this.#fail(pending, statusReason(statusCode));
         },
         (error: unknown) => this.#fail(pending, failureReason(error)),

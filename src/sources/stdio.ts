@@ -48,13 +48,14 @@ class StdioConnection extends RpcConnection {
   #notes = 0;
   /** Ends a server that does not read. */
   #unread: NodeJS.Timeout | undefined;
+  #isCutOff = false;
 
   constructor(child: ServerProcess, options: StdioOptions, events: ConnectionEvents) {
     super(options, events);
     this.#child = child;
     this.pid = child.pid;
     this.#writer = new LineWriter(child.stdin);
-    this.channel = new StdioChannel((message) => this.#writer.write(message), events.missed);
+    this.channel = new StdioChannel((message) => this.#send(message), events.missed);
     this.#exited = new Promise((resolve) => {
       this.#onExited = resolve;
     });
@@ -119,34 +120,42 @@ class StdioConnection extends RpcConnection {
   }
 
   notify(message: Wire): void {
-    this.#writer.write(message);
+    this.#send(message);
   }
 
   protected reply(answer: Buffer): void {
-    this.#writer.write(answer);
-    this.#waitForReader();
+    this.#send(answer);
   }
 
   protected abandoned({ id }: PendingRequest, reason: string): void {
-    this.#writer.write(cancelMessage(id, reason));
-    this.#waitForReader();
+    this.#send(cancelMessage(id, reason));
   }
 
-  /** Reads nothing more from a server that does not read what we answer: it could ask without end. */
-  #waitForReader(): void {
-    const { stdin, stdout, kill } = this.#child;
+  /** Sends anything but a request. Nothing limits the number of these. */
+  #send(message: Wire): void {
+    const { stdin, stdout } = this.#child;
+    if (stdin.writableLength > MAX_UNREAD) {
+      this.#cutOff();
+      return;
+    }
+    this.#writer.write(message);
     if (this.#unread !== undefined || stdin.writableLength <= UNREAD.bytes) return;
+    // Reads nothing more from a server that does not read what we answer: it could ask without end.
     stdout.pause();
-    this.#unread = setTimeout(() => {
-      this.events.note('does not read its input, and is ended');
-      kill('SIGKILL');
-    }, UNREAD.ms);
+    this.#unread = setTimeout(() => this.#cutOff(), UNREAD.ms);
     this.#unread.unref();
     stdin.once('drain', () => {
       clearTimeout(this.#unread);
       this.#unread = undefined;
       stdout.resume();
     });
+  }
+
+  #cutOff(): void {
+    if (this.#isCutOff || !this.#child.isRunning) return;
+    this.#isCutOff = true;
+    this.events.note('does not read its input, and is ended');
+    this.#child.kill('SIGKILL');
   }
 
   speak(era: Era): void {

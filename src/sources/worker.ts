@@ -319,6 +319,8 @@ class WorkerConnection implements Connection {
 
   #write(message: Wire): void {
     this.#writer?.write(message);
+    // Requests are refused before. A tool that asks without end and takes no answers is not.
+    if (this.#socket !== null && this.#socket.writableLength > 2 * MAX_UNREAD) this.#kill('does not read our messages');
   }
 
   #abandoned({ id, request, isOverOwn }: PendingRequest, reason: string): void {

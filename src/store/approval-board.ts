@@ -37,6 +37,8 @@ export interface BoardEvents {
 
 /** How often the folder is read while requests are open. */
 const POLL = 250;
+/** In place of the id of a request: the work of reading the folder. */
+const READING = '';
 
 /** `key` returns the operator's key, and creates one if there is none yet. */
 export function openApprovalBoard(dataDir: string, key: () => Promise<string>, events: BoardEvents): ApprovalBoard {
@@ -49,19 +51,32 @@ export function openApprovalBoard(dataDir: string, key: () => Promise<string>, e
   let isSwept = false;
   let timer: NodeJS.Timeout | undefined;
   let last = Promise.resolve();
+  let isClosed = false;
 
   /** Called before a request is written, so that the key exists for the person who decides. */
   function ownKey(): Promise<string> {
-    operatorKey ??= key();
+    operatorKey ??= key().catch((error: unknown) => {
+      operatorKey = null;
+      throw error;
+    });
     return operatorKey;
   }
 
-  function queue(work: () => Promise<void>): void {
-    last = last.then(work).catch((error: unknown) => events.note(`approvals in ${folder}: ${messageOf(error)}`));
+  /** The last work for each request that failed, as on a full disk. It is tried again with every poll. */
+  const failed = new Map<string, () => Promise<void>>();
+
+  function queue(id: string, work: () => Promise<void>): void {
+    const fail = (error: unknown) => {
+      if (!failed.has(id)) events.note(`approvals in ${folder}: ${messageOf(error)}`);
+      failed.set(id, work);
+      if (!isClosed) schedulePoll();
+    };
+    last = last.then(work).then(() => void failed.delete(id), fail);
   }
 
   function poll(): void {
-    queue(async () => {
+    for (const [id, work] of failed) if (id !== READING) queue(id, work);
+    queue(READING, async () => {
       for (const name of await readdir(folder)) {
         const id = name.endsWith(DECISION) ? name.slice(0, -DECISION.length) : '';
         const text = open.get(id);
@@ -73,7 +88,7 @@ export function openApprovalBoard(dataDir: string, key: () => Promise<string>, e
 
   function schedulePoll(): void {
     clearTimeout(timer);
-    if (open.size > 0) timer = setTimeout(poll, POLL).unref();
+    if (open.size + failed.size > 0) timer = setTimeout(poll, POLL).unref();
   }
 
   async function takeDecision(id: string, text: string): Promise<void> {
@@ -98,13 +113,13 @@ export function openApprovalBoard(dataDir: string, key: () => Promise<string>, e
   }
 
   function forget(id: string): void {
-    if (decided.delete(id)) queue(() => removeApproval(folder, id));
+    if (decided.delete(id)) queue(id, () => removeApproval(folder, id));
   }
 
   function write(request: ApprovalRequest): void {
     const { id } = request;
     open.set(id, printJson({ ...request, gateway: process.pid }));
-    queue(async () => {
+    queue(id, async () => {
       await ownKey();
       if (!isSwept) await removeAbandoned(folder);
       isSwept = true;
@@ -122,14 +137,15 @@ export function openApprovalBoard(dataDir: string, key: () => Promise<string>, e
     retract(id) {
       open.delete(id);
       // The decision stays for a moment, so that a second person finds it.
-      queue(() => (decided.has(id) ? rm(requestFile(folder, id), { force: true }) : removeApproval(folder, id)));
+      queue(id, () => (decided.has(id) ? rm(requestFile(folder, id), { force: true }) : removeApproval(folder, id)));
     },
     leave(id) {
-      if (open.delete(id)) queue(() => markEnded(folder, id));
+      if (open.delete(id)) queue(id, () => markEnded(folder, id));
     },
     async close() {
+      isClosed = true;
       clearTimeout(timer);
-      for (const id of [...open.keys(), ...decided]) queue(() => removeApproval(folder, id));
+      for (const id of [...open.keys(), ...decided]) queue(id, () => removeApproval(folder, id));
       open.clear();
       decided.clear();
       await last;

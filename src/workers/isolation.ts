@@ -3,11 +3,11 @@
  * privileges, also if the gateway runs as root. It sees its folder, its environment and the system's programs, all
  * read-only, but nothing of other namespaces or of the gateway.
  */
-import { execFile } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { GatewayError, messageOf } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import type { Isolation } from '../config/folders.ts';
+import { runProgram } from './run-program.ts';
 
 export interface IsolationNeeds {
   /** The working folder. */
@@ -62,6 +62,8 @@ export function isSandboxCommand([program = '', ...args]: readonly string[]): bo
 
 /** How long a failed probe is remembered. Bubblewrap may be installed meanwhile. */
 const PROBE_LASTS = 60_000;
+/** How long one may take, in milliseconds. */
+const PROBE_TAKES = 5_000;
 
 let works = false;
 let hasNoNamespaces = false;
@@ -69,29 +71,44 @@ let probe: Promise<string | null> | null = null;
 let probedAt = 0;
 let isNetworked = false;
 
-/** Why bubblewrap cannot be used, as in many containers; null if it can. */
+/**
+ * Why bubblewrap cannot be used, as in many containers; null if it can. Throws if that cannot be found out now: a machine
+ * that is short of something for a moment must not lead to tools without a sandbox.
+ */
 export function bubblewrapTrouble(): Promise<string | null> {
   if (probe !== null && (works || Date.now() - probedAt < PROBE_LASTS)) return probe;
   probedAt = Date.now();
-  probe = tryBubblewrap(NO_NAMESPACES).then(async (trouble) => {
-    hasNoNamespaces = trouble === null;
-    const remaining = trouble === null ? null : await tryBubblewrap();
-    works = remaining === null;
-    return remaining;
+  const trying = tryBoth();
+  probe = trying;
+  trying.catch(() => {
+    probe = null;
   });
-  return probe;
+  return trying;
+}
+
+async function tryBoth(): Promise<string | null> {
+  hasNoNamespaces = (await tryBubblewrap(NO_NAMESPACES)) === null;
+  const trouble = hasNoNamespaces ? null : await tryBubblewrap();
+  works = trouble === null;
+  return trouble;
 }
 
 /** Why it cannot run a program with these options; null if it can. */
-function tryBubblewrap(...options: readonly string[]): Promise<string | null> {
-  const args = [...UNPRIVILEGED, ...options, '--ro-bind', '/', '/', 'true'];
-  return new Promise<string | null>((resolve) => {
-    execFile('bwrap', args, { timeout: 5_000 }, (error, _, stderr) => {
-      if (error === null) resolve(null);
-      else if (error.code === 'ENOENT') resolve('it is not installed');
-      else resolve(stderr.trim().split('\n')[0] || error.message);
-    });
-  }).catch(messageOf);
+async function tryBubblewrap(...options: readonly string[]): Promise<string | null> {
+  const { code, log, problem } = await runProgram({
+    command: 'bwrap',
+    args: [...UNPRIVILEGED, ...options, '--ro-bind', '/', '/', 'true'],
+    cwd: '/',
+    env: { PATH: process.env.PATH ?? '' },
+    timeout: PROBE_TAKES,
+    signal: null,
+  });
+  if (code === 0) return null;
+  if (problem === null) return log.trim().split('\n')[0] || `it exited with code ${code}`;
+  if (problem.includes('ENOENT')) return 'it is not installed';
+  if (problem.includes('EACCES')) return 'it may not be executed';
+  const why = problem === 'timeout' ? `it took more than ${PROBE_TAKES / 1000} s` : problem;
+  throw new GatewayError('source_unavailable', `could not be started: bubblewrap cannot be tried now (${why})`);
 }
 
 /** The isolation that a setting results in. Before the first probe, bubblewrap counts as unusable. */

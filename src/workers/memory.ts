@@ -2,7 +2,8 @@
  * Measures the memory of a worker and of all processes it started. Resident memory counts, because runtimes reserve far
  * more than they use. Pages that processes share count once, because a fork does not double the memory.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
+import { processFile } from '../base/proc.ts';
 
 export interface MemoryWatch {
   stop(): void;
@@ -66,11 +67,6 @@ function childrenOf(pid: number): number[] {
   }
 }
 
-/** Empty if the process is gone. */
 function read(pid: number, file: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
-  } catch {
-    return '';
-  }
+  return processFile(pid, file).toString();
 }

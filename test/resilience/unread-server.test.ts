@@ -1,26 +1,29 @@
-/** A server that asks without end and does not read the answers must not fill the gateway's memory. */
+/** Servers and clients that do not read must not fill the gateway's memory. The soak run has every kind of message. */
 import { expect, it } from 'vitest';
-import { startStdio } from '../support/gateway.ts';
-import { callText, memoryOf, toml } from '../support/running-gateway.ts';
-import { server } from '../support/server.ts';
-import { useProcesses } from '../support/switch.ts';
+import { sufferDeafClient, sufferDeafServers } from '../support/not-reading.ts';
 
-useProcesses();
-
-it('pings that are never read stop the server, and others are served', { timeout: 90_000 }, async () => {
-  const config = toml([
-    { namespace: 'bad', command: server('pinging') },
-    { namespace: 'good', command: server('hang') },
-  ]);
-  const gateway = await startStdio({ config });
-  const { client } = gateway;
-  await callText(client, 'good_ok');
-  const before = memoryOf(gateway.pid!);
-  expect(await callText(client, 'bad_ping')).toBe('from now on');
-  for (let n = 0; n < 300; n++) await callText(client, 'good_ok');
-  const early = memoryOf(gateway.pid!);
-  for (let n = 0; n < 1_000; n++) await callText(client, 'good_ok');
+it('questions of servers that never read the answers do not fill the memory, and others are served', {
+  timeout: 120_000,
+}, async () => {
+  const { grown, failures, log } = await sufferDeafServers(['ping', 'unknown', 'nothing'], 99, 8_000);
+  expect(failures).toEqual([]);
+  expect(log).toContain('does not take our messages');
   // The answers grew by 35 MB each second.
-  expect(memoryOf(gateway.pid!) - before).toBeLessThan(150);
-  expect(memoryOf(gateway.pid!) - early).toBeLessThan(60);
+  expect(grown).toBeLessThan(200);
 });
+
+it.each([
+  ['stdio', 'log'],
+  ['sse', 'progress'],
+] as const)(
+  'a client over %s that does not read %s is cut off, with the reason in the log',
+  {
+    timeout: 120_000,
+  },
+  async (door, kind) => {
+    const { grown, log, failures } = await sufferDeafClient(door, kind);
+    expect(failures).toEqual([]);
+    expect(log).toMatch(/a client was cut off: it left \d+ bytes unread/);
+    expect(grown).toBeLessThan(150);
+  },
+);

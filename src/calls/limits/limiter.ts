@@ -142,8 +142,8 @@ export class CallLimiter implements Limiter {
     const known = call.cacheKey === null ? null : cache.find(call.cacheKey, cacheFor!);
     // Check this before taking from the budgets: a call that is refused for another reason must not use them up.
     if (known === null) this.#requireRoom(call);
+    for (let i = 0; i < days.length; i++) if (!days[i]!.count.take(days[i]!.limit)) this.#dayOver(i);
     for (const rate of rates) rate.take(now);
-    for (const { count } of days) count.take();
     if (known === null) {
       if (call.cacheKey !== null) call.counter!.cacheMisses++;
       return false;
@@ -152,6 +152,14 @@ export class CallLimiter implements Limiter {
     call.end(CACHED, null, known.result);
     this.#deliver(call, known.result, known.era);
     return true;
+  }
+
+  /** Another process made the last calls of the day. */
+  #dayOver(at: number): never {
+    const { days } = this.limits;
+    for (const { count } of days.slice(0, at)) count.giveBack();
+    const { owner, limit, count } = days[at]!;
+    throw dayOver(owner, limit, count.days.left);
   }
 
   #requireRoom(call: Call): void {

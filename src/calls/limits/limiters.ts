@@ -178,7 +178,7 @@ export function createLimiters(config: Config, { events, find, agent: agentLimit
     },
     async close() {
       context.spilled.close();
-      await days.close();
+      days.close();
     },
   };
 }

@@ -6,9 +6,10 @@
  * Who cannot be found is refused. A tool could close its end, or hand it from one of its processes to another, while we
  * look.
  */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { isLoopback } from '../../../base/loopback.ts';
+import { openFiles, processFile, processIds } from '../../../base/proc.ts';
 import { hasNetworkedSandbox, isSandboxCommand } from '../../../workers/isolation.ts';
 
 /** Connections whose owner is known to be outside. */
@@ -75,11 +76,9 @@ const AT_ONCE = 25;
 async function scanProcesses(): Promise<ReadonlyMap<number, readonly number[]>> {
   const holders = new Map<number, number[]>();
   let looked = 0;
-  for (const name of readdirSync('/proc')) {
-    const pid = Number(name);
-    if (!Number.isInteger(pid)) continue;
-    for (const fd of filesIn(`/proc/${name}/fd`)) {
-      const inode = Number(/^socket:\[(\d+)\]$/.exec(linkAt(`/proc/${name}/fd/${fd}`))?.[1] ?? 0);
+  for (const pid of processIds()) {
+    for (const { target } of openFiles(pid)) {
+      const inode = Number(/^socket:\[(\d+)\]$/.exec(target)?.[1] ?? 0);
       if (inode > 0) holders.set(inode, [...(holders.get(inode) ?? []), pid]);
     }
     if (++looked % AT_ONCE === 0) await new Promise(setImmediate);
@@ -90,8 +89,8 @@ async function scanProcesses(): Promise<ReadonlyMap<number, readonly number[]>> 
 /** Also a process that its parent left belongs to a sandbox: the first process in there becomes its parent. */
 function isInSandbox(pid: number): boolean {
   for (let at = pid; at > 1; ) {
-    if (isSandboxCommand(readText(`/proc/${at}/cmdline`).split('\0'))) return true;
-    const parent = /^PPid:\s*(\d+)$/m.exec(readText(`/proc/${at}/status`))?.[1];
+    if (isSandboxCommand(processFile(at, 'cmdline').toString().split('\0'))) return true;
+    const parent = /^PPid:\s*(\d+)$/m.exec(processFile(at, 'status').toString())?.[1];
     // It ended while we looked.
     if (parent === undefined) return true;
     at = Number(parent);
@@ -102,23 +101,6 @@ function isInSandbox(pid: number): boolean {
 function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
-}
-
-/** Empty for a process of another user. */
-function filesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
-function linkAt(path: string): string {
-  try {
-    return readlinkSync(path);
   } catch {
     return '';
   }

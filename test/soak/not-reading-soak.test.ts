@@ -1,0 +1,22 @@
+/** Servers and clients that do not read, with every kind of message that the gateway sends. */
+import { describe, expect, it } from 'vitest';
+import { FROM_SERVERS, sufferDeafClient, sufferDeafServers, TO_CLIENTS } from '../support/not-reading.ts';
+
+it('servers that do not read are ended with the reason, memory is bounded, and others are served', {
+  timeout: 300_000,
+}, async () => {
+  // Those that make the gateway answer without end, and the one over HTTP.
+  const { grown, failures, log } = await sufferDeafServers(FROM_SERVERS, 6, 100_000);
+  expect(failures).toEqual([]);
+  expect(log).toContain('does not read its input, and is ended');
+  expect(log).toContain('does not take our messages');
+  expect(grown).toBeLessThan(400);
+});
+
+describe.each(['session', 'sse', 'modern', 'stdio'] as const)('a client over %s that does not read', (door) => {
+  it.each(TO_CLIENTS)('gets %s, and is cut off or gets no more', { timeout: 120_000 }, async (kind) => {
+    const { grown, failures } = await sufferDeafClient(door, kind);
+    expect(failures).toEqual([]);
+    expect(grown).toBeLessThan(150);
+  });
+});

@@ -1,0 +1,285 @@
+/**
+ * A gateway with everything that starts programs and writes files, and what people do with it while the machine refuses
+ * one thing or another. After every refusal the same thing has to work again, without a restart.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { readPetitions, verifyAudit } from '../../src/index.ts';
+import { runCli } from './cli.ts';
+import { callTool, dockEnv, PY_HEAD, pyTool, save, sharedPython, tsTool } from './dock.ts';
+import { type Fault, type FaultKind, type Injector, injectFaults, type Site } from './faults.ts';
+import { type HttpGateway, startHttp } from './gateway.ts';
+import { startRegistry } from './npm-registry.ts';
+import { waitFor } from './processes.ts';
+import { noPython } from './python.ts';
+import { call, replaceFile, toml } from './running-gateway.ts';
+import { server } from './server.ts';
+import { tempFolder, writeFiles } from './temp.ts';
+
+export interface Life {
+  readonly injector: Injector;
+  readonly acts: Readonly<Record<string, Act>>;
+  /** Does these once, so that every place that starts or writes is known. Returns them by act. */
+  learn(names: readonly string[]): Promise<Case[]>;
+  /** Does it while calls from there fail, and again when they do not. Returns what is wrong. */
+  suffer(one: Case, fault: Fault): Promise<string[]>;
+  /** The same with failures everywhere, each with this probability. */
+  sufferAnywhere(act: string, chance: () => Fault | null, kind: FaultKind): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+export interface Case {
+  readonly act: string;
+  readonly site: Site;
+  readonly kind: FaultKind;
+}
+
+/** Throws if it did not work within so many milliseconds. */
+type Act = (patience: number) => Promise<void>;
+
+/** How long it takes until the cause of a failure is told, several times. */
+const IMPATIENT = 10_000;
+/** How long after an act its last write may come. */
+const LATE = 1_500;
+/** What a restart and its pause take on a busy machine, several times. */
+const PATIENT = 60_000;
+const CAUSE =
+  /EMFILE|ENFILE|EAGAIN|ENOMEM|ENOSPC|EIO|EROFS|too many files|no space left|read-only|could not be started|not enough memory/;
+const NO_CAUSE = /failed unexpectedly|internal error|\n {4}at /i;
+const OPERATOR = 'the-key-of-the-operator';
+
+export async function startLife(options: { readonly packages?: boolean } = {}): Promise<Life> {
+  const injector = await injectFaults();
+  const cwd = tempFolder();
+  const commands = tempFolder({ 'tools.toml': 'servers = []\n', key: 'a key that is only for tests' });
+  const data = join(cwd, '.toolgate');
+  let serial = 0;
+  const registry = options.packages === true ? await startRegistry({ name: 'p', version: '1.0.0', bins: ['p'] }) : null;
+  const registryEnv = registry?.env() ?? {};
+  const config = (more: Parameters<typeof toml>[0] = []) =>
+    toml(
+      [
+        { namespace: 's', command: server('basic'), calls_per_day: 10_000 },
+        { namespace: 'danger', command: server('basic') },
+        ...more,
+      ],
+      {
+        active_toolsets: undefined,
+        controls: ['equip'],
+        selection: 'shared',
+        security: { dangerous_tools: { danger: ['count'] } },
+        audit: { enabled: true },
+        toolsets: { all: { tools: ['*'] } },
+      },
+    );
+  if (noPython === undefined) {
+    mkdirSync(join(data, 'venvs'), { recursive: true });
+    symlinkSync(await sharedPython(), join(data, 'venvs/_base'));
+  }
+  const env = { ...dockEnv(), ...registryEnv, TOOLGATE_OPERATOR_KEY: OPERATOR };
+  const gateway: HttpGateway = await startHttp({ cwd, config: config(), env, args: ['--log-level', 'info'] });
+  const { client } = await gateway.connect();
+  await callControl(client, 'equip-toolset', { name: 'all' });
+
+  /** Where the log was when calls began to fail; null while none do. */
+  let failsFrom: number | null = null;
+  const logged = () => gateway.stderr().slice(failsFrom ?? 0);
+
+  /** Calls a tool until it answers so, or the log says why it cannot. The error has the last answer. */
+  const until = async (name: string, text: string, patience: number, without = text) => {
+    let last = '';
+    const asked = async () => {
+      last = (await callTool(gateway.url, name)).text;
+      if (failsFrom !== null && CAUSE.test(last + logged())) throw new Error(last);
+      return last.includes(text) && (without === text || !last.includes(without));
+    };
+    await waitFor(asked, patience).catch(() => {
+      throw new Error(`${name} does not answer ${text}: ${last}`);
+    });
+  };
+  const cli = async (args: string[], more: Parameters<typeof runCli>[1] = {}) => {
+    const { code, stderr } = await runCli(args, {
+      cwd: commands,
+      env: { SECRETS_KEY: 'a key that is only for tests' },
+      ...more,
+    });
+    if (code !== 0) throw new Error(`toolgate ${args.join(' ')} exited with ${code}: ${stderr}`);
+  };
+
+  const acts: Record<string, Act> = {
+    async 'a call'() {
+      const { text, isError } = await callTool(gateway.url, 's_echo');
+      if (isError) throw new Error(text);
+    },
+    async 'a changed server'(patience) {
+      const name = `n${++serial}`;
+      replaceFile(cwd, config([{ namespace: 'x', command: server('basic', '--name', name) }]));
+      await until('x_whoami', `"${name}"`, patience);
+    },
+    async 'a server that died'(patience) {
+      await until('s_whoami', '"pid"', patience);
+      const { text } = await callTool(gateway.url, 's_whoami');
+      const { pid } = JSON.parse(text) as { pid: number };
+      process.kill(pid, 'SIGKILL');
+      await until('s_whoami', '"pid"', patience, `"pid":${pid},`);
+    },
+    async 'a TypeScript file'(patience) {
+      const name = `n${++serial}`;
+      save(join(data, 'tools/ts/a.ts'), tsTool('a', `return '${name}';`));
+      await until('ts_a', name, patience);
+    },
+    async 'a toolset'() {
+      const name = `t${++serial}`;
+      await callControl(client, 'build-toolset', { name, tools: [{ namespacedName: 's.echo' }] });
+      await callControl(client, 'equip-toolset', { name });
+      await callControl(client, 'equip-toolset', { name: 'all' });
+      await callControl(client, 'delete-toolset', { name, confirm: true });
+    },
+    async 'an approval'(patience) {
+      const calling = callTool(gateway.url, 'danger_count');
+      const asked = waitFor(async () => (await readPetitions(data))[0] ?? null, patience);
+      const first = await Promise.race([calling, asked.catch(() => null)]);
+      if (first === null) throw new Error(`no approval request: ${gateway.stderr().slice(-500)}`);
+      if ('text' in first) throw new Error(first.text);
+      try {
+        await cli(['approvals', 'approve', first.id], { cwd, env: { TOOLGATE_OPERATOR_KEY: OPERATOR } });
+      } catch (error) {
+        injector.allow();
+        await cli(['approvals', 'approve', first.id], { cwd, env: { TOOLGATE_OPERATOR_KEY: OPERATOR } });
+        await calling;
+        throw error;
+      }
+      const { text, isError } = await calling;
+      if (isError) throw new Error(text);
+    },
+    'a token': () => cli(['agents', 'add', `a${++serial}`]),
+    'a secret': () => cli(['secrets', 'set', `S${++serial}`, '--stdin'], { input: 'x'.repeat(20) }),
+    'a saved toolset': () => cli(['toolsets', 'create', `c${++serial}`, 's.echo'], { cwd }),
+    'a new namespace': () => cli(['namespaces', 'create', `ns${++serial}`]),
+    async 'a second gateway'() {
+      const second = await startHttp({ cwd, env });
+      const { text, isError } = await callTool(second.url, 's_echo');
+      await second.stop();
+      if (isError) throw new Error(text);
+    },
+  };
+  if (noPython === undefined)
+    acts['a Python file'] = async (patience) => {
+      const name = `n${++serial}`;
+      save(join(data, 'tools/py/a.py'), PY_HEAD + pyTool('a', `return '${name}'`));
+      await until('py_a', name, patience);
+    };
+  if (registry !== null) {
+    acts['a package of npx'] = async (patience) => {
+      const name = `n${++serial}`;
+      rmSync(join(registryEnv.HOME!, 'npm'), { recursive: true, force: true });
+      rmSync(join(registryEnv.HOME!, '.cache'), { recursive: true, force: true });
+      replaceFile(cwd, config([{ namespace: 'p', command: `npx -y p --instructions ${name}` }]));
+      await until('p_whoami', name, patience);
+    };
+    acts['packages of a folder'] = async (patience) => {
+      const name = `n${++serial}`;
+      writeFiles(join(data, 'tools/dep'), {
+        'package.json': JSON.stringify({ name, private: true, dependencies: { p: '1.0.0' } }),
+      });
+      save(join(data, 'tools/dep/a.ts'), tsTool('a', `return '${name}';`));
+      await until('dep_a', name, patience);
+    };
+  }
+
+  /** Files that could not be removed. Toolgate sweeps them an hour later. */
+  const left = new Set<string>();
+
+  /** What is wrong with the files, when nothing is being written. */
+  async function damage(): Promise<string[]> {
+    const wrong: string[] = [];
+    for (const folder of [data, join(commands, '.toolgate')])
+      for (const path of existsSync(folder) ? filesIn(folder) : []) {
+        if (/\/(venvs|tools|node_modules)\/|\/tsconfig\.json$/.test(path)) continue;
+        if (/\.(tmp|lock)$/.test(path) && !left.has(path)) wrong.push(`left behind: ${path}`);
+        if (!path.endsWith('.json')) continue;
+        try {
+          JSON.parse(readFileSync(path, 'utf8'));
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code !== 'ENOENT') wrong.push(`half-written: ${path}`);
+        }
+      }
+    return wrong;
+  }
+
+  /** Does it while some calls fail, and again when none do. Returns what is wrong. */
+  async function suffer(name: string, fault: (site: Site, kind: FaultKind) => Fault | null): Promise<string[]> {
+    const wrong: string[] = [];
+    let isRemovalRefused = false;
+    failsFrom = gateway.stderr().length;
+    const hits = injector.refuse((site, kind) => {
+      const given = fault(site, kind);
+      isRemovalRefused ||= given !== null && /^(unlink|rm)/.test(site);
+      return given;
+    });
+    const outcome = await acts[name]!(IMPATIENT).catch((error: Error) => error);
+    await waitFor(() => hits() > 0, LATE).catch(() => {});
+    injector.allow();
+    const log = logged();
+    failsFrom = null;
+    if (outcome instanceof Error && hits() > 0) {
+      if (!CAUSE.test(outcome.message + log)) wrong.push(`without a cause: ${outcome.message}`);
+      if (NO_CAUSE.test(outcome.message)) wrong.push(`not for people: ${outcome.message}`);
+    }
+    const health = await fetch(`${gateway.origin}/health`).then(({ status }) => status, String);
+    if (health !== 200) wrong.push(`health is ${health}`);
+    await acts[name]!(PATIENT).catch((error: Error) => wrong.push(`does not work again: ${error.message}`));
+    const isSound = async () => (await damage()).length === 0;
+    if (isRemovalRefused)
+      for (const path of [data, commands].flatMap(filesIn)) if (path.endsWith('.tmp')) left.add(path);
+    await waitFor(isSound, 5_000).catch(async () => wrong.push(...(await damage())));
+    wrong.push(...injector.uncaught.splice(0).map((error) => `uncaught: ${(error as Error)?.stack ?? error}`));
+    return wrong;
+  }
+
+  return {
+    injector,
+    acts,
+    async learn(names) {
+      const cases: Case[] = [];
+      for (const act of names) {
+        const run = acts[act]!;
+        // The first time differs from all others.
+        await run(PATIENT);
+        const seen = new Map<Site, FaultKind>();
+        injector.refuse((site, kind) => {
+          seen.set(site, kind);
+          return null;
+        });
+        await run(PATIENT);
+        // What is written a second later belongs to it, too.
+        await new Promise((resolve) => setTimeout(resolve, 1_200));
+        injector.allow();
+        // Programs are started from one place for all of them. A place that writes is tried once.
+        const isNew = (site: Site, kind: FaultKind) => kind === 'spawn' || !cases.some((one) => one.site === site);
+        for (const [site, kind] of seen) if (isNew(site, kind)) cases.push({ act, site, kind });
+      }
+      return cases;
+    },
+    suffer: ({ act, site }, fault) => suffer(act, (at) => (at === site ? fault : null)),
+    sufferAnywhere: (act, chance, wanted) => suffer(act, (_, kind) => (kind === wanted ? chance() : null)),
+    async close() {
+      injector.remove();
+      await client.close();
+      await gateway.stop();
+      const { problems } = await verifyAudit(join(data, 'logs'));
+      if (problems.length > 0) throw new Error(`the audit has problems: ${JSON.stringify(problems)}`);
+    },
+  };
+}
+
+async function callControl(client: Client, name: string, args: Record<string, unknown>): Promise<void> {
+  const { text, isError } = await call(client, name, args);
+  if (isError) throw new Error(text);
+}
+
+function filesIn(folder: string): string[] {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+}
