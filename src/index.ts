@@ -163,6 +163,7 @@ export type {
 
 // Who may use what
 
+export type { Subject, TokenClaims } from './access/circumstances.ts';
 export { type EntryDecision, explainName } from './access/explain.ts';
 export type { Decision, Finding } from './access/policy.ts';
 export { type Agent, type AgentStore, openAgentStore } from './store/agents.ts';

@@ -7,6 +7,7 @@ import { isPattern, matchesPattern } from '../base/pattern.ts';
 import type { Condition } from '../config/policy.ts';
 import { decodeString, type JsonMember, readElements, readMembers, type Span } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
+import { looksAtArguments } from './circumstances.ts';
 import { hasNul, plainPath } from './plain-path.ts';
 
 /** How the value of an argument is compared with patterns. */
@@ -52,7 +53,7 @@ export function touches(condition: Condition, message: Message): boolean {
 
 /** Whether the condition is about arguments. */
 export function hasArguments(condition: Condition): boolean {
-  return condition.arguments !== null || condition.paths !== null;
+  return condition.arguments !== null || condition.paths !== null || looksAtArguments(condition);
 }
 
 function wantedBy({ arguments: texts, paths }: Condition): (readonly [string, readonly string[], Matcher])[] {

@@ -6,6 +6,7 @@ import type { PolicyConfig } from '../config/policy.ts';
 import { toBytes } from '../protocol/json.ts';
 import { readMessage } from '../protocol/read.ts';
 import { touches } from './argument-match.ts';
+import { circumstancesAt, plainSubject } from './circumstances.ts';
 import { hintsOf } from './condition.ts';
 import { hasTimes, narrowToPermission, permissionAt, requireArguments } from './permission.ts';
 import { explain, isAllowed, rulesFor } from './policy.ts';
@@ -28,8 +29,10 @@ function policyOf(...conditions: object[]): PolicyConfig {
   return configFromValue({ conditions }, { cwd: '/', env: {} }).policy!;
 }
 
+const at = (time: string) => circumstancesAt(plainSubject('a'), Date.parse(time));
+
 function allowedAt(policy: PolicyConfig, time: string, one = entry('read')): boolean {
-  return isAllowed(rulesFor(policy, 'a'), one, new Date(time));
+  return isAllowed(rulesFor(policy, 'a'), one, at(time));
 }
 
 describe('a condition on the time of day', () => {
@@ -69,7 +72,7 @@ describe('a condition on the time of day', () => {
   });
 
   it('applies to all items unless it names some', () => {
-    const other = new Date('2026-11-16T20:00:00Z');
+    const other = at('2026-11-16T20:00:00Z');
     const rules = rulesFor(day, 'a');
     for (const kind of ['tool', 'resource', 'prompt'] as const)
       for (const one of catalog.entries[kind].values()) expect(isAllowed(rules, one, other)).toBe(false);
@@ -80,7 +83,7 @@ describe('a condition on the time of day', () => {
   });
 
   it('yields a permission that is valid until the next minute and stays equal while nothing changes', () => {
-    const at = (time: string) => permissionAt(day, 'a', Date.parse(time))!;
+    const at = (time: string) => permissionAt(day, plainSubject('a'), Date.parse(time))!;
     expect(at('2026-11-16T09:00:30.500Z').freshUntil).toBe(Date.parse('2026-11-16T09:01:00Z'));
     expect(at('2026-11-16T09:00:00Z').key).toBe(at('2026-11-16T17:59:00Z').key);
     expect(at('2026-11-16T09:00:00Z').key).not.toBe(at('2026-11-16T18:00:00Z').key);
@@ -90,11 +93,11 @@ describe('a condition on the time of day', () => {
     expect(hasTimes(day)).toBe(true);
     const timeless = policyOf({ annotations: { readOnlyHint: true } });
     expect(hasTimes(timeless)).toBe(false);
-    expect(permissionAt(timeless, 'a', 0)!.freshUntil).toBe(Number.POSITIVE_INFINITY);
+    expect(permissionAt(timeless, plainSubject('a'), 0)!.freshUntil).toBe(Number.POSITIVE_INFINITY);
   });
 
   it('appears in the explanation', () => {
-    const { allowed, findings } = explain(rulesFor(berlin, 'a'), entry('read'), new Date('2026-11-16T17:00:00Z'));
+    const { allowed, findings } = explain(rulesFor(berlin, 'a'), entry('read'), at('2026-11-16T17:00:00Z'));
     expect(allowed).toBe(false);
     expect(findings.at(-1)).toEqual({
       rule: 'conditions[0]',
@@ -117,7 +120,7 @@ describe('a condition on annotations', () => {
   it('applies to tools only', () => {
     const view = narrowToPermission(
       catalog,
-      permissionAt(policyOf({ annotations: { destructiveHint: false } }), 'a', 0),
+      permissionAt(policyOf({ annotations: { destructiveHint: false } }), plainSubject('a'), 0),
     );
     expect([...view.entries.tool.keys()]).toEqual(['fs_read', 'fs_write']);
     expect(view.entries.resource.size + view.entries.prompt.size).toBe(2);
@@ -126,7 +129,7 @@ describe('a condition on annotations', () => {
 
 describe('a condition on arguments', () => {
   const policy = policyOf({ tools: ['fs.write'], arguments: { path: ['/srv/*', '/tmp/?'], 'options.mode': 'safe' } });
-  const permission = permissionAt(policy, 'a', 0)!;
+  const permission = permissionAt(policy, plainSubject('a'), 0)!;
 
   function check(params: string, name = 'write'): string | null {
     const message = readMessage(
@@ -192,7 +195,7 @@ describe('a condition on arguments', () => {
   });
 
   it('matches numbers and booleans', () => {
-    const strict = permissionAt(policyOf({ arguments: { depth: '1', force: 'false' } }), 'a', 0)!;
+    const strict = permissionAt(policyOf({ arguments: { depth: '1', force: 'false' } }), plainSubject('a'), 0)!;
     const message = (args: object) =>
       readMessage(
         toBytes({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'fs_read', arguments: args } }),
@@ -232,7 +235,7 @@ describe('a condition on paths', () => {
   });
 
   it('holds for a whole call or not at all', () => {
-    const permission = permissionAt(policyOf({ paths: { 'path*': ['src/*', '/srv/*'] } }), 'a', 0)!;
+    const permission = permissionAt(policyOf({ paths: { 'path*': ['src/*', '/srv/*'] } }), plainSubject('a'), 0)!;
     const isMet = (args: object) => {
       try {
         requireArguments(permission, entry('read'), call(args));

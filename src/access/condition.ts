@@ -1,8 +1,12 @@
-/** Conditions of a policy: on the time of day and on annotations of tools. Those on arguments are in argument-match.ts. */
+/**
+ * Conditions of a policy: on the time of day, on annotations of tools, and expressions. Those on arguments are in
+ * argument-match.ts.
+ */
 import { getOrMake } from '../base/memo.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import { annotationsOf } from '../catalog/item.ts';
 import type { Condition, Hints } from '../config/policy.ts';
+import { type Circumstances, looksAtArguments, looksAtTime, unmetWithout } from './circumstances.ts';
 import { isMeant } from './toolset.ts';
 
 export function isAbout({ about }: Condition, entry: Entry): boolean {
@@ -11,10 +15,14 @@ export function isAbout({ about }: Condition, entry: Entry): boolean {
   return names?.some((name) => isMeant(name, entry)) === true;
 }
 
-/** Why the condition is not met for the item at this time; null if it is met, apart from arguments. */
-export function lacks(condition: Condition, entry: Entry, now: Date): string | null {
+/** Why the condition is not met for the item in these circumstances; null if it is met, apart from arguments. */
+export function lacks(condition: Condition, entry: Entry, circumstances: Circumstances): string | null {
   if (!isAbout(condition, entry)) return null;
+  const { now } = circumstances;
   if (!isTime(condition, now)) return `is not met: it is ${clockText(condition, now)}`;
+  const isLater = (entry.kind === 'tool' || entry.kind === 'prompt') && looksAtArguments(condition);
+  const unmet = isLater ? null : lacksExpression(condition, circumstances);
+  if (unmet !== null) return unmet;
   if (condition.annotations === null || entry.kind !== 'tool') return null;
   const hints = hintsOf(entry);
   for (const [name, wanted] of Object.entries(condition.annotations)) {
@@ -22,6 +30,16 @@ export function lacks(condition: Condition, entry: Entry, now: Date): string | n
     if (is !== wanted) return `is not met: ${name} is ${is}`;
   }
   return null;
+}
+
+/** Why the expression does not hold without arguments. */
+export function lacksExpression({ when }: Condition, circumstances: Circumstances): string | null {
+  const reason = when === null ? null : unmetWithout(when, circumstances);
+  return reason === null ? null : expressionText(when!, reason);
+}
+
+export function expressionText(when: string, reason: string): string {
+  return `is not met: \`${when}\` ${reason}`;
 }
 
 /** The annotations of a tool, with the protocol's defaults for missing ones. */
@@ -52,12 +70,17 @@ function localTime(timezone: string, now: Date): { readonly day: number; readonl
   return { day: WEEKDAYS.indexOf(parts.weekday!), minute: Number(parts.hour) * 60 + Number(parts.minute) };
 }
 
-export function isTimed({ between, days }: Condition): boolean {
+function hasHours({ between, days }: Condition): boolean {
   return between !== null || days !== null;
 }
 
+/** Whether it depends on the time. */
+export function isTimed(condition: Condition): boolean {
+  return hasHours(condition) || looksAtTime(condition);
+}
+
 export function isTime(condition: Condition, now: Date): boolean {
-  if (!isTimed(condition)) return true;
+  if (!hasHours(condition)) return true;
   const { between, days, timezone } = condition;
   const { day, minute } = localTime(timezone, now);
   const [from, to] = between ?? [0, 24 * 60];

@@ -5,6 +5,7 @@ import type { Entry } from '../catalog/entry.ts';
 import type { Approvers, ConfirmRule } from '../config/security.ts';
 import type { Message } from '../protocol/message.ts';
 import { touches } from './argument-match.ts';
+import { type Circumstances, circumstancesAt, decideWith, type Subject } from './circumstances.ts';
 import { isAbout, lacks } from './condition.ts';
 
 /** The rules about an item, the strictest first. Computed once: most items have none. */
@@ -21,19 +22,36 @@ function approverCount({ client, operator, people }: Approvers): number {
   return people.length + Number(operator) + Number(client !== false);
 }
 
-/** The strictest rule that demands approval for the call; null if none does. */
+/** The strictest rules that demand approval for a call: the one that is enforced, and the one that is only tried. */
+export interface Confirmation {
+  readonly rule: ConfirmRule | null;
+  readonly tried: ConfirmRule | null;
+}
+
+const NO_CONFIRMATION: Confirmation = { rule: null, tried: null };
+
+/** The rules that demand approval for the call. */
 export function confirmationFor(
   rules: readonly ConfirmRule[],
-  agent: string,
+  subject: Subject,
   entry: Entry,
   message: Message,
-): ConfirmRule | null {
+): Confirmation {
   const about = rulesAbout(rules)(entry);
-  if (about.length === 0) return null;
-  const now = new Date();
-  const applies = ({ agents, condition }: ConfirmRule) =>
-    concerns(agents, agent) && lacks(condition, entry, now) === null && touches(condition, message);
-  return about.find(applies) ?? null;
+  if (about.length === 0) return NO_CONFIRMATION;
+  const at = circumstancesAt(subject, Date.now());
+  const found = (dryRun: boolean) =>
+    about.find((rule) => rule.condition.dryRun === dryRun && applies(rule, at, entry, message)) ?? null;
+  return { rule: found(false), tried: found(true) };
+}
+
+/** Whether a rule demands approval for the call. An expression that cannot be decided counts as true. */
+function applies({ agents, condition }: ConfirmRule, at: Circumstances, entry: Entry, message: Message): boolean {
+  if (!concerns(agents, at.subject.agent)) return false;
+  const { when } = condition;
+  if (when === null) return lacks(condition, entry, at) === null && touches(condition, message);
+  if (lacks({ ...condition, when: null }, entry, at) !== null || !touches(condition, message)) return false;
+  return decideWith(when, at, message).holds !== false;
 }
 
 /** The rules that may demand approval, for some arguments and at some time of day. */

@@ -8,6 +8,7 @@ import { KINDS, type Kind } from '../catalog/item.ts';
 import { matchesTemplate } from '../catalog/template.ts';
 import type { PolicyConfig } from '../config/policy.ts';
 import { aliased } from './alias.ts';
+import { type Circumstances, circumstancesAt, plainSubject, type Subject } from './circumstances.ts';
 import { type Decision, expandedEntry, explain, isUriAllowed, type Rules, rulesFor } from './policy.ts';
 import { normalUri } from './uri-spelling.ts';
 
@@ -28,11 +29,12 @@ export interface EntryDecision extends Decision {
 export function explainName(
   catalog: Catalog,
   policy: PolicyConfig | null,
-  agent: string,
+  agent: string | Subject,
   name: string,
   now: Date,
 ): EntryDecision[] {
-  const decisions = decisionsOn(catalog, policy, agent, name, KINDS, now);
+  const subject = typeof agent === 'string' ? plainSubject(agent) : agent;
+  const decisions = decisionsOn(catalog, policy, name, KINDS, circumstancesAt(subject, now.getTime()));
   if (decisions.length > 0) return decisions;
   const away = awayWith(catalog, KINDS, name);
   if (away.length > 0)
@@ -45,10 +47,9 @@ export function explainName(
 function decisionsOn(
   catalog: Catalog,
   policy: PolicyConfig | null,
-  agent: string,
   name: string,
   kinds: readonly Kind[],
-  now: Date,
+  at: Circumstances,
 ): EntryDecision[] {
   const entries = kinds.flatMap((kind) => {
     const exposed = catalog.claims[kind].get(name);
@@ -59,22 +60,22 @@ function decisionsOn(
     const all = [...entries, ...expanded.map(({ entry }) => entry)];
     return all.map((entry) => ({ entry, allowed: true, findings: [] }));
   }
-  const rules = rulesFor(policy, agent);
+  const rules = rulesFor(policy, at.subject.agent);
   return [
-    ...entries.map((entry) => ({ entry, ...explainEntry(catalog, rules, entry, now) })),
-    ...expanded.map(({ entry, uri }) => ({ entry, ...explainUri(rules, entry, uri, now) })),
+    ...entries.map((entry) => ({ entry, ...explainEntry(catalog, rules, entry, at) })),
+    ...expanded.map(({ entry, uri }) => ({ entry, ...explainUri(rules, entry, uri, at) })),
   ];
 }
 
 /** A macro may be used if all its tools may. */
-function explainEntry(catalog: Catalog, rules: Rules, entry: Entry, now: Date): Decision {
-  const decision = explain(rules, entry, now);
+export function explainEntry(catalog: Catalog, rules: Rules, entry: Entry, at: Circumstances): Decision {
+  const decision = explain(rules, entry, at);
   const { item, name: macro } = entry;
   if (!decision.allowed || item.uses === undefined) return decision;
   const used = [...catalog.claims.tool.values()].filter(
     (one) => one !== null && item.uses?.includes(canonicalName(one)),
   );
-  const denied = used.find((one) => one !== null && !explain(rules, one, now).allowed);
+  const denied = used.find((one) => one !== null && !explain(rules, one, at).allowed);
   const rule = `macros.${macro}`;
   const text =
     denied == null
@@ -86,7 +87,7 @@ function explainEntry(catalog: Catalog, rules: Rules, entry: Entry, now: Date): 
 
 /** What an agent asked for and did not get. */
 export interface DeniedRequest {
-  readonly agent: string;
+  readonly subject: Subject;
   /** The item; null if it asked for the namespace as a whole. */
   readonly name: string | null;
   readonly kinds: readonly Kind[];
@@ -100,22 +101,27 @@ export interface DenialReason {
   readonly server: string;
   /** The key in the configuration; null if the policy allows it, and something else was missing. */
   readonly rule: string | null;
+  /** What is not met, if the rule is a condition; otherwise null. */
+  readonly text: string | null;
 }
 
 /** Null if there is no such thing: the request was misspelt. */
 export function denialReason(
   catalog: Catalog,
   policy: PolicyConfig | null,
-  { agent, name, kinds, namespace }: DeniedRequest,
+  { subject, name, kinds, namespace }: DeniedRequest,
   now: Date,
 ): DenialReason | null {
-  const all = name === null ? everythingInside() : decisionsOn(catalog, policy, agent, name, kinds, now);
+  const at = circumstancesAt(subject, now.getTime());
+  const all = name === null ? everythingInside() : decisionsOn(catalog, policy, name, kinds, at);
   const inside = all.filter(({ entry }) => isInside(entry));
   const decisions = inside.length > 0 ? inside : all;
   const decisive = decisions.find(({ allowed }) => allowed) ?? decisions[0];
   if (decisive === undefined) return null;
   const { entry, allowed, findings } = decisive;
-  return { server: entry.sourceKey, rule: allowed ? null : (findings.at(-1)?.rule ?? null) };
+  const last = allowed ? undefined : findings.at(-1);
+  const isCondition = last?.text.startsWith('is not met') === true;
+  return { server: entry.sourceKey, rule: last?.rule ?? null, text: isCondition ? last.text : null };
 
   /** Macros have no namespace: they are addressed by the name of their server. */
   function isInside({ namespace: own, sourceKey }: Entry): boolean {
@@ -124,13 +130,13 @@ export function denialReason(
 
   function everythingInside(): EntryDecision[] {
     if (namespace === null) return [];
-    const rules = policy === null ? null : rulesFor(policy, agent);
+    const rules = policy === null ? null : rulesFor(policy, subject.agent);
     const entries = KINDS.flatMap((kind) => [...catalog.claims[kind].values()]);
     return entries
       .filter((entry) => entry !== null && isInside(entry))
       .map((entry) => ({
         entry: entry!,
-        ...(rules === null ? { allowed: true, findings: [] } : explainEntry(catalog, rules, entry!, now)),
+        ...(rules === null ? { allowed: true, findings: [] } : explainEntry(catalog, rules, entry!, at)),
       }));
   }
 }
@@ -146,11 +152,11 @@ function templatesOf({ claims }: Catalog, uri: string): { readonly entry: Entry;
 }
 
 /** A URI is allowed if its template is, or if a list has the URI itself, unless it is denied by its own name. */
-function explainUri(rules: Rules, template: Entry, uri: string, now: Date): Decision {
-  const allowed = isUriAllowed(rules, template, uri, now);
-  const ofTemplate = explain(rules, template, now);
+export function explainUri(rules: Rules, template: Entry, uri: string, at: Circumstances): Decision {
+  const allowed = isUriAllowed(rules, template, uri, at);
+  const ofTemplate = explain(rules, template, at);
   if (allowed && ofTemplate.allowed) return ofTemplate;
-  const own = explain(rules, expandedEntry(template, uri), now);
+  const own = explain(rules, expandedEntry(template, uri), at);
   if (own.allowed === allowed) return own;
   if (!ofTemplate.allowed) return ofTemplate;
   const text = `is compared with "${normalUri(uri)}": other spellings are refused where a server has such rules`;

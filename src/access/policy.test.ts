@@ -8,6 +8,7 @@ import { KINDS, type Kind } from '../catalog/item.ts';
 import { configFromValue } from '../config/load.ts';
 import type { PolicyConfig } from '../config/policy.ts';
 import { createControls } from '../controls/controls.ts';
+import { circumstancesAt, plainSubject } from './circumstances.ts';
 import { findPrompt, findResource, findTool } from './find.ts';
 import { narrowToPermission, permissionAt } from './permission.ts';
 import { agentLimits, explain, isAllowed, rulesFor } from './policy.ts';
@@ -16,14 +17,14 @@ import { buildView, type View } from './view.ts';
 
 const catalog = catalogOf(...SERVERS.map((namespace) => ({ namespace, ...NAMES })));
 const entriesOf = (kind: Kind) => [...catalog.entries[kind].values()];
-const now = new Date();
+const now = circumstancesAt(plainSubject('a'), Date.now());
 
 function policyOf(value: object): PolicyConfig | null {
   return configFromValue(value, { cwd: '/', env: {} }).policy;
 }
 
 function viewFor(policy: PolicyConfig | null, agent: string, patterns: string[] | null = null): View {
-  const permission = permissionAt(policy, agent, now.getTime());
+  const permission = permissionAt(policy, plainSubject(agent), now.now.getTime());
   const controls = createControls(patterns === null ? [] : ['activate']);
   return buildView(narrowToPermission(catalog, permission), startSelection(patterns), controls, permission);
 }

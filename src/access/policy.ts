@@ -17,7 +17,8 @@ import {
 } from '../config/call-limits.ts';
 import type { AgentPolicy, ByKind, Condition, PolicyConfig, ServerLists } from '../config/policy.ts';
 import { hasArguments } from './argument-match.ts';
-import { isAbout, isTime, lacks } from './condition.ts';
+import type { Circumstances } from './circumstances.ts';
+import { isAbout, isTime, lacks, lacksExpression } from './condition.ts';
 import { isNormalUri, meaningsOf, readingsOf, spellingsOf } from './uri-spelling.ts';
 
 /** One step of a decision. */
@@ -43,7 +44,12 @@ export interface Rules {
   readonly policy: PolicyConfig;
   /** Its own policy first, then those that it extends, each once. Empty if it has none. */
   readonly lineage: readonly AgentPolicy[];
+  /** Those that are enforced. */
   readonly conditions: readonly Condition[];
+  /** Conditions that are only tried. */
+  readonly tried: readonly Condition[];
+  /** Whether all of this is only tried. */
+  readonly isDryRun: boolean;
   /** What the rules say about each server, computed when it is first needed. */
   readonly servers: Map<string, ServerRules>;
 }
@@ -83,7 +89,14 @@ export function rulesFor(policy: PolicyConfig, agent: string): Rules {
   return getOrMake(rulesOf(policy), own, () => {
     const lineage = own === null ? [] : lineageOf(own, agents);
     const conditions = [...policy.conditions, ...lineage.flatMap((one) => one.conditions)];
-    return { policy, lineage, conditions, servers: new Map<string, ServerRules>() };
+    return {
+      policy,
+      lineage,
+      conditions: conditions.filter(({ dryRun }) => !dryRun),
+      tried: conditions.filter(({ dryRun }) => dryRun),
+      isDryRun: policy.dryRun || own?.dryRun === true,
+      servers: new Map<string, ServerRules>(),
+    };
   });
 }
 
@@ -98,9 +111,9 @@ function lineageOf(own: AgentPolicy, agents: readonly AgentPolicy[]): AgentPolic
   return lineage;
 }
 
-/** Whether the agent may use the item at this time. */
-export function isAllowed(rules: Rules, entry: Entry, now: Date): boolean {
-  return decide(rules, entry, null) && rules.conditions.every((condition) => lacks(condition, entry, now) === null);
+/** Whether the agent may use the item in these circumstances. */
+export function isAllowed(rules: Rules, entry: Entry, at: Circumstances): boolean {
+  return decide(rules, entry, null) && rules.conditions.every((condition) => lacks(condition, entry, at) === null);
 }
 
 /** Whether the item or its server is denied by name. A grant does not override that. */
@@ -113,11 +126,13 @@ export function isBarred(rules: Rules, entry: Entry): boolean {
 }
 
 /**
- * Whether the rules could allow anything of a server whose items are not known yet. Outside of the hours of any
- * condition the answer is no: the condition may be about all that the server has.
+ * Whether the rules could allow anything of a server whose items are not known yet. If any condition is not met now, the
+ * answer is no: the condition may be about all that the server has.
  */
-export function mayUse(rules: Rules, { id, key, namespace }: Owner, now: Date): boolean {
-  if (!rules.conditions.every((condition) => isTime(condition, now))) return false;
+export function mayUse(rules: Rules, { id, key, namespace }: Owner, at: Circumstances): boolean {
+  const isMet = (condition: Condition) =>
+    isTime(condition, at.now) && (hasArguments(condition) || lacksExpression(condition, at) === null);
+  if (!rules.conditions.every(isMet)) return false;
   return (['tool', 'resource', 'prompt'] as const).some((kind) => {
     const server = { kind, sourceId: id, sourceKey: key, namespace };
     const { denied, access, overrides, exposed, fallback } = serverRules(rules, server);
@@ -129,15 +144,17 @@ export function mayUse(rules: Rules, { id, key, namespace }: Owner, now: Date): 
 }
 
 /** Like `isAllowed`, with every step of the decision. */
-export function explain(rules: Rules, entry: Entry, now: Date): Decision {
+export function explain(rules: Rules, entry: Entry, at: Circumstances): Decision {
   const findings: Finding[] = [];
   if (!decide(rules, entry, findings)) return { allowed: false, findings };
-  for (const condition of rules.conditions) {
+  for (const condition of [...rules.tried, ...rules.conditions]) {
     if (!isAbout(condition, entry)) continue;
-    const lacking = lacks(condition, entry, now);
+    const lacking = lacks(condition, entry, at);
     const text = lacking ?? (!hasArguments(condition) ? 'is met' : 'is met, if the arguments of a call fit');
-    findings.push({ rule: condition.place, verdict: lacking === null ? 'passes' : 'deny', text });
-    if (lacking !== null) return { allowed: false, findings };
+    const isPassed = lacking === null || condition.dryRun;
+    const note = condition.dryRun ? ' (dry run)' : '';
+    findings.push({ rule: condition.place, verdict: isPassed ? 'passes' : 'deny', text: text + note });
+    if (!isPassed) return { allowed: false, findings };
   }
   return { allowed: true, findings };
 }
@@ -323,20 +340,20 @@ export function expandedEntry(template: Entry, uri: string): Entry {
  * Whether the agent may read a URI that a template makes: the template is allowed, or a list has the URI itself. A URI
  * that is denied by name, in any spelling, stays denied. Where a server has such rules, unusual spellings are refused.
  */
-export function isUriAllowed(rules: Rules, template: Entry, uri: string, now: Date): boolean {
+export function isUriAllowed(rules: Rules, template: Entry, uri: string, at: Circumstances): boolean {
   const { denied, access, overrides, exposed } = serverRules(rules, template);
   if (denied.length > 0 && (!isNormalUri(uri) || denied.some((one) => mayMean(one, uri)))) return false;
-  if (!meetsConditions(rules, template, uri, now)) return false;
-  if (isAllowed(rules, template, now)) return true;
+  if (!meetsConditions(rules, template, uri, at)) return false;
+  if (isAllowed(rules, template, at)) return true;
   if (denied.some((one) => denies(one, template)) || access.some(({ verdict }) => verdict === 'deny')) return false;
   if (overrides.length > 0) return overrides.some((one) => listsUri(one, uri));
   return exposed !== null && listsUri(exposed, uri);
 }
 
-function meetsConditions({ conditions }: Rules, template: Entry, uri: string, now: Date): boolean {
+function meetsConditions({ conditions }: Rules, template: Entry, uri: string, at: Circumstances): boolean {
   if (conditions.length === 0) return true;
   const meant = [template, ...[...meaningsOf(uri)].map((one) => expandedEntry(template, one))];
-  return conditions.every((condition) => meant.every((entry) => lacks(condition, entry, now) === null));
+  return conditions.every((condition) => meant.every((entry) => lacks(condition, entry, at) === null));
 }
 
 /** Whether some URI that the template makes may be allowed although the template is not. */

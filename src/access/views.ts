@@ -9,6 +9,7 @@ import type { Config } from '../config/config.ts';
 import type { Task } from '../config/task.ts';
 import { narrowToTask, taskKey } from '../plans/narrow-to-task.ts';
 import { type ClientTraits, missesNewTools } from '../protocol/known-clients.ts';
+import type { Subject } from './circumstances.ts';
 import { narrowToPermission, type Permission } from './permission.ts';
 import type { Selection } from './selection.ts';
 import { type Showing, showingFor } from './showing.ts';
@@ -20,8 +21,8 @@ export interface ViewContext {
   config(): Config;
   /** Toolgate's own tools, for the way in which `auto` shows the others; null without `auto`. */
   controls(showing: Showing | null): ViewControls;
-  /** What an agent may use now; null for everything. */
-  permissionOf(agent: string): Permission | null;
+  /** What a subject may use now; null for everything. */
+  permissionOf(subject: Subject): Permission | null;
 }
 
 /** The scope from which a caller sees the catalog. */
@@ -59,8 +60,8 @@ export interface Views {
   sees(from: Viewpoint, permission: Permission | null, server: Pick<Owner, 'key' | 'namespace'>): boolean;
   /** Everything that a permission covers, in every task and selection. */
   allowed(permission: Permission | null): Catalog;
-  /** Whether the agent may know that the namespace exists. */
-  knows(agent: string, namespace: string): boolean;
+  /** Whether the subject may know that the namespace exists. */
+  knows(subject: Subject, namespace: string): boolean;
 }
 
 /** With a fixed toolset, and inside a namespace or a task, there is no selection to change. */
@@ -131,8 +132,8 @@ export function createViews({ catalog, config, controls, permissionOf }: ViewCon
       return sources.has(key) || away.some((source) => source.key === key);
     },
     allowed: (permission) => narrowToPermission(catalog(), permission),
-    knows(agent, namespace) {
-      const permission = permissionOf(agent);
+    knows(subject, namespace) {
+      const permission = permissionOf(subject);
       return permission === null || hasNamespace(narrowToPermission(catalog(), permission), namespace);
     },
   };

@@ -83,6 +83,8 @@ interface ErrorExtras extends ErrorOptions {
   readonly details?: Readonly<Record<string, unknown>>;
   /** The rule of the configuration that it comes from. It is for the audit and is not sent to anybody. */
   readonly rule?: string;
+  /** Why the rule applies. Like the rule, it is for the audit only. */
+  readonly why?: string;
 }
 
 /**
@@ -102,12 +104,15 @@ export class GatewayError extends Error {
   readonly details: Readonly<Record<string, unknown>>;
   /** @internal */
   readonly rule: string | null;
+  /** @internal */
+  readonly why: string | null;
 
   constructor(code: ErrorCode, message: string, extras?: ErrorExtras) {
     super(message, extras);
     this.code = code;
     this.details = extras?.details ?? {};
     this.rule = extras?.rule ?? null;
+    this.why = extras?.why ?? null;
   }
 
   /** The HTTP status. */

@@ -27,6 +27,7 @@ const context: CallContext = {
     }),
     ofAgent: () => ({ inFlight: 0 }),
     refuse: (_, code) => reports.push(`refuse ${code}`),
+    tried: (decision) => reports.push(`tried ${decision}`),
   },
   audit: {
     stops: false,

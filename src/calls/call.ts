@@ -2,6 +2,7 @@
  * One call: `tools/call`, `prompts/get`, `resources/read` or `completion/complete`, from the caller's message to its
  * answer. It goes through the steps of pipeline.ts. Every call ends exactly once, in `end`.
  */
+import type { TriedDecision } from '../access/dry-run.ts';
 import type { Permission } from '../access/permission.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
@@ -86,6 +87,8 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
   item: ItemDefinition = UNKNOWN_ENTRY.item;
   /** What the policy allowed its caller when it was checked. */
   permission: Permission | null = null;
+  /** What rules that are only tried would have decided; null for nothing. */
+  tried: TriedDecision | null = null;
   steps: readonly Step[] = NO_STEPS;
   /** The next step. */
   at = 0;
@@ -203,6 +206,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     const ms = this.started === 0 ? 0 : performance.now() - this.started;
     if (this.isCounted) this.counter!.end(outcome, ms, answer === null ? 0 : sizeOf(answer), by.counter);
     else if (outcome === REFUSED) context.counters.refuse(by.counter, error!.code);
+    if (this.tried !== null) context.counters.tried(this.tried.decision);
     this.tracing?.ended(outcome, error, answer);
     this.limiter?.leave(this, outcome, error);
     context.audit.recorder?.ended(this, outcome, ms, error, answer);

@@ -3,6 +3,7 @@
  * identity, a scope, a selection and a view. `Callers` holds all that have joined.
  */
 import { randomUUID } from 'node:crypto';
+import type { Subject, TokenClaims } from '../access/circumstances.ts';
 import { isHidden } from '../access/find.ts';
 import type { Permission } from '../access/permission.ts';
 import {
@@ -22,6 +23,7 @@ import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf, type View } fro
 import type { ViewRequest, Views } from '../access/views.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
+import { isSameValue } from '../base/objects.ts';
 import { untrustedLine } from '../catalog/away.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { instruct } from '../catalog/introduction.ts';
@@ -135,8 +137,8 @@ export interface CallersOptions {
   /** The configuration in force. */
   config(): Config;
   readonly views: Pick<Views, 'of' | 'sees' | 'showing'>;
-  /** What an agent may use now; null if no policy limits it. */
-  permissionOf(agent: string): Permission | null;
+  /** What a subject may use now; null if no policy limits it. */
+  permissionOf(subject: Subject): Permission | null;
   /** The selection of callers without one of their own. */
   defaultSelection(): Selection;
   /** A toolset as it is now. `isNamed` says that the URL or a header of a request names it. */
@@ -240,6 +242,8 @@ export class Caller implements RecordedCaller {
   readonly callers: Callers;
   readonly options: CallerOptions;
   readonly revision: string | null;
+  /** What the token that it used last says about it. */
+  #claims: TokenClaims | null;
   /** It sees only what every one of these tasks needs; everything if there are none. */
   readonly tasks: readonly Task[];
   readonly client: ClientChannel;
@@ -259,6 +263,8 @@ export class Caller implements RecordedCaller {
   #sessionId: string | null = null;
   /** Cleared at every change, so that a call only has to read this field. */
   current: View | null = null;
+  /** Its own permission. That of its view may be of another caller, to whom the same is open. */
+  permission: Permission | null = null;
   /** When the time of day may next change what it is allowed to use. */
   freshUntil = Number.POSITIVE_INFINITY;
   /** When it joined, in milliseconds since 1970. */
@@ -274,6 +280,7 @@ export class Caller implements RecordedCaller {
     this.callers = callers;
     this.options = options;
     this.revision = options.revision ?? null;
+    this.#claims = identity.claims;
     this.tasks = [identity.isOperator ? null : task, scope.task].filter((one) => one !== null);
     this.client = options.client ?? silentChannel();
     this.own = new SeenClient(options.traits ?? UNKNOWN_CLIENT);
@@ -284,6 +291,19 @@ export class Caller implements RecordedCaller {
 
   get agent(): string {
     return this.options.identity.agent;
+  }
+
+  /** Whom policies decide about. A task that the operator gave counts before one that the client names. */
+  get subject(): Subject {
+    return { agent: this.agent, claims: this.#claims, task: this.tasks[0] ?? null };
+  }
+
+  /** A session goes on with another token of the same principal, which may say something else. */
+  setClaims(claims: TokenClaims | null): void {
+    if (claims === this.#claims) return;
+    const isSame = isSameValue(claims, this.#claims);
+    this.#claims = claims;
+    if (!isSame) this.look();
   }
 
   /** Names the session, or the agent without sessions, to tools. It is not the id that the client sends. */
@@ -346,7 +366,8 @@ export class Caller implements RecordedCaller {
     const isStale = this.freshUntil !== Number.POSITIVE_INFINITY && Date.now() >= this.freshUntil;
     if (this.current === null || isStale) {
       const { permissionOf, views } = this.callers.options;
-      const permission = this.isOperator ? null : permissionOf(this.agent);
+      const permission = this.isOperator ? null : permissionOf(this.subject);
+      this.permission = permission;
       this.freshUntil = permission?.freshUntil ?? Number.POSITIVE_INFINITY;
       this.#show(views, permission);
       this.current = views.of(this.#request(permission, this.own.traits));

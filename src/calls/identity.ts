@@ -2,6 +2,7 @@
  * Who sends a request: the agent, the principal and the credential that let the client in. A door determines it once
  * and passes it on unchanged.
  */
+import type { TokenClaims } from '../access/circumstances.ts';
 import { GatewayError } from '../base/errors.ts';
 import { AGENT_NAME, WRONG_NAME } from '../config/agents.ts';
 
@@ -26,6 +27,8 @@ export interface Identity {
    * @internal
    */
   readonly isOperator: boolean;
+  /** What its token says about it; null without a JWT. Conditions of a policy can look at them. */
+  readonly claims: TokenClaims | null;
   /** How it was established. */
   readonly via: 'nothing' | 'token' | 'jwt' | 'header' | 'program';
   /** @internal */
@@ -40,6 +43,8 @@ export interface IdentityOptions {
   readonly isAdmin?: boolean;
   /** When it stops being valid, in milliseconds since 1970; null for as long as `identify` returns it. */
   readonly expires?: number | null;
+  /** What conditions of a policy find in `claims`. */
+  readonly claims?: TokenClaims | null;
 }
 
 /**
@@ -49,16 +54,16 @@ export interface IdentityOptions {
  * const ann = createIdentity('reader', { principal: 'ann@example.com' });
  */
 export function createIdentity(agent: string, options: IdentityOptions = {}): Identity {
-  const { principal = agent, isAdmin = false, expires = null } = options;
+  const { principal = agent, isAdmin = false, expires = null, claims = null } = options;
   if (!AGENT_NAME.test(agent))
     throw new GatewayError('usage', `${JSON.stringify(agent)} is not a valid agent name: ${WRONG_NAME}`);
-  return { ...programIdentity(agent, principal, expires), isAdmin };
+  return { ...programIdentity(agent, principal, expires), isAdmin, claims };
 }
 
 /** For doors inside a program. The program vouches for its client, so any name of an agent is accepted. */
 export function programIdentity(agent: string, principal = agent, expires: number | null = null): Identity {
   const credential = { expires, revocation: { isRevoked: false } };
-  return { agent, principal, isAdmin: false, isOperator: false, via: 'program', credential };
+  return { agent, principal, isAdmin: false, isOperator: false, claims: null, via: 'program', credential };
 }
 
 /** The operator, who is exempt from policies. */

@@ -2,6 +2,8 @@
  * The observers that a call reports to. `observe/` implements them: counting in metrics.ts, recording in audit.ts,
  * tracing in tracing.ts.
  */
+import type { Subject } from '../access/circumstances.ts';
+import type { TriedDecision } from '../access/dry-run.ts';
 import type { ErrorCode, GatewayError } from '../base/errors.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Message } from '../protocol/message.ts';
@@ -27,6 +29,8 @@ export interface CallCounters {
   ofAgent(agent: string): AgentCounter;
   /** Counts a call that reached no server. */
   refuse(agent: AgentCounter, code: ErrorCode): void;
+  /** Counts what rules that are only tried would have decided. */
+  tried(decision: TriedDecision['decision']): void;
 }
 
 /** The parts of a call that are recorded. */
@@ -44,10 +48,14 @@ export interface RecordedCall {
   readonly isFound: boolean;
   /** Whether it was sent to a server, or handled by something in place of one. */
   readonly isCounted: boolean;
+  /** What rules that are only tried would have decided; null for nothing. */
+  readonly tried: TriedDecision | null;
 }
 
 export interface RecordedCaller {
   readonly agent: string;
+  /** Whom the policy decides about. */
+  readonly subject: Subject;
   readonly principal: string;
   readonly door: string;
   readonly revision: string | null;

@@ -5,6 +5,7 @@
  * middleware.
  */
 import { confirmationFor } from '../access/confirm.ts';
+import { triedDenial, triesRules } from '../access/dry-run.ts';
 import { type Permission, permits, requireArguments } from '../access/permission.ts';
 import { type ErrorCode, GatewayError, toGatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
@@ -188,17 +189,34 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   }
 
   function checkPermission(call: Call): void {
-    const { permission } = call.by.view();
+    const permission = permissionOf(call.by);
     call.permission = permission;
-    if (permission !== null && permission.onArguments.length > 0)
-      requireArguments(permission, call.entry, call.message);
+    if (permission === null) return;
+    if (permission.onArguments.length > 0) requireArguments(permission, call.entry, call.message);
+    if (triesRules(permission)) {
+      const { by, entry, message } = call;
+      call.tried = triedDenial(permission, by.view().catalog, entry, filledUri(call), message);
+    }
+  }
+
+  /** The URI that a template was filled to, as the server knows it; null for other items, and for the template itself. */
+  function filledUri({ entry, name }: Call): string | null {
+    if (entry.kind !== 'template' || name === entry.upstreamName) return null;
+    return JSON.parse(Buffer.from(name, 'latin1').toString()) as string;
+  }
+
+  /** What the caller may use now. Its view is made current first. */
+  function permissionOf(by: Caller): Permission | null {
+    by.view();
+    return by.permission;
   }
 
   /** A URI of a template may be denied by its own name. */
-  function mayStill({ by, entry, name }: Call, permission: Permission | null): boolean {
+  function mayStill(call: Call, permission: Permission | null): boolean {
+    const { by, entry } = call;
     const { catalog } = by.view();
-    if (entry.kind !== 'template' || name === entry.upstreamName) return permits(permission, entry);
-    const uri = JSON.parse(Buffer.from(name, 'latin1').toString()) as string;
+    const uri = filledUri(call);
+    if (uri === null) return permits(permission, entry);
     const isThere = catalog.unlisted.has(entry) || [...catalog.entries.template.values()].includes(entry);
     return isThere && catalog.isClosed?.(entry, uri) !== true;
   }
@@ -209,7 +227,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     const target = find(entry.sourceId);
     if (target === undefined) throw removed(entry);
     call.source = target.source;
-    const { permission } = by.view();
+    const permission = permissionOf(by);
     if (permission === call.permission) return;
     if (!mayStill(call, permission))
       throw new GatewayError(
@@ -255,7 +273,8 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   function requireApproval(call: Call): boolean {
     const { by, entry, message } = call;
     if (message.method !== 'tools/call' || by.isOperator) return true;
-    const rule = confirmationFor(confirmations(), by.agent, entry, message);
+    const { rule, tried } = confirmationFor(confirmations(), by.subject, entry, message);
+    if (tried !== null) call.tried ??= { decision: 'confirm', rule: tried.place, why: '' };
     return rule === null || approvals.hold(call, rule);
   }
 

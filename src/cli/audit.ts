@@ -105,9 +105,10 @@ function nothingIn(folder: string): string {
 const HEAD = ['TIME', 'KIND', 'AGENT', 'WHAT', 'STATUS', 'TOOK'];
 
 function toCells(record: AuditRecord, io: CommandIo): string[] {
-  const { time, kind, agent = '-', status, ms, error, rule } = record;
-  const style = kind === 'denial' ? 'red' : status === 'ok' ? 'green' : 'yellow';
-  const reason = rule ?? (error === status ? undefined : error);
+  const { time, kind, agent = '-', status, ms, error, rule, dry_run: tried } = record;
+  const style = kind === 'denial' ? 'red' : status === 'ok' && tried === undefined ? 'green' : 'yellow';
+  const reason =
+    tried === undefined ? (rule ?? (error === status ? undefined : error)) : `dry run: ${tried} by ${rule}`;
   const why = reason === undefined ? '' : ` (${reason})`;
   return [
     paint('dim', plain(time.replace('T', ' ').replace(/Z$/, '')), io),
@@ -197,7 +198,8 @@ async function seal(_: readonly string[], options: Options, io: CommandIo): Prom
   return printResult(options, { seal: ends.join('.') }, ends.join('.'), io);
 }
 
-function filterOf({ agent, server, tool, status, kind, since, until }: Options): AuditFilter {
+function filterOf(options: Options): AuditFilter {
+  const { agent, server, tool, status, kind, since, until } = options;
   if (kind !== undefined && !['call', 'denial', 'admin'].includes(kind))
     throw new GatewayError('usage', `--kind is call, denial or admin, not "${kind}".`);
   return {
@@ -206,6 +208,7 @@ function filterOf({ agent, server, tool, status, kind, since, until }: Options):
     ...(tool !== undefined && { tool }),
     ...(status !== undefined && { status }),
     ...(kind !== undefined && { kind }),
+    ...(options['dry-run'] === true && { dryRun: true }),
     ...(since !== undefined && { since: readTime('--since', since) }),
     ...(until !== undefined && { until: readTime('--until', until) }),
   };

@@ -246,9 +246,9 @@ export const commands = {
     words: 1,
     options: [
       ...(['agent', 'server', 'tool', 'status', 'kind', 'since', 'until', 'limit', 'follow', 'against'] as const),
-      ...(['json', 'config'] as const),
+      ...(['dry-run', 'json', 'config'] as const),
     ],
-    texts: { agent: 'only calls by this agent' },
+    texts: { agent: 'only calls by this agent', 'dry-run': 'only calls that a dry run of the policy let pass' },
     load: async () => (await import('./audit.ts')).audit,
   },
   doctor: {

@@ -168,6 +168,8 @@ export function resolveConfig(
   const reaching = reachNotices(resolved, own, env.HOME);
   if (settings.security.reachableConfig === 'refuse')
     for (const message of reaching) context.add(['security', 'reachable_config'], message);
+  const policy = resolvePolicy(settings, context);
+  const security = resolveSecurity(settings.security, context);
   const broken = [...resolved.broken, ...bad];
   const { lineOf = () => undefined, redact = (text: string) => text } = source;
   const config: Config = {
@@ -184,8 +186,8 @@ export function resolveConfig(
       context.variable('MCP_SUPPORTED_VERSIONS', `a list of ${ALL_REVISIONS.join(', ')}`, readRevisions) ??
       settings.revisions ??
       ALL_REVISIONS,
-    policy: resolvePolicy(settings, context),
-    security: resolveSecurity(settings.security, context),
+    policy,
+    security,
     tasks: source.tasks,
     macros: resolveMacros(settings.macros, serverKeys, context),
     dataDir,
@@ -203,6 +205,7 @@ export function resolveConfig(
       ...source.notices,
       ...resolved.notices,
       ...(settings.security.reachableConfig === 'warn' ? reaching : []),
+      ...dryRunNotices(policy, security),
     ],
     broken: broken.map((one) => brokenEntry(one, document, lineOf, redact)),
   };
@@ -210,6 +213,24 @@ export function resolveConfig(
   if (context.issues.length > 0 || (isEmpty && source.needsServers?.(dataDir) === true))
     throw new InvalidConfig(document, [...context.issues, ...broken.flatMap(({ issues }) => issues)]);
   return deepFreeze(config);
+}
+
+/** Rules that are only tried. They are told at every start, because it is easily forgotten that nothing is denied. */
+function dryRunNotices(policy: PolicyConfig | null, { confirm }: SecurityConfig): string[] {
+  const agents = policy?.agents ?? [];
+  const conditions = [
+    ...(policy?.conditions ?? []),
+    ...agents.flatMap((agent) => agent.conditions),
+    ...confirm.map(({ condition }) => condition),
+  ];
+  const places = [
+    ...agents.filter(({ dryRun }) => dryRun).map(({ name }) => `agent_policies.${name}`),
+    ...conditions.filter(({ dryRun }) => dryRun).map(({ place }) => place),
+  ];
+  return [
+    ...(policy?.dryRun === true ? ['dry_run is on: the policy is not enforced, only recorded in the audit.'] : []),
+    ...places.map((place) => `${place}.dry_run is on: the rule is not enforced, only recorded in the audit.`),
+  ];
 }
 
 /** What to tell about servers and folders of tools that can write our own files. */

@@ -3,6 +3,7 @@
 import * as z from 'zod';
 import { type CallLimitsSection, callLimitsSchema, limitsByTool } from './call-limits.ts';
 import type { ResolveContext } from './context.ts';
+import { expressionProblem } from './expression.ts';
 import { byServer, camelKeys, flag, type Section, section, text, textList, toolList } from './fields.ts';
 
 /** Patterns over a server's own names, by patterns over servers. */
@@ -36,6 +37,10 @@ export interface Condition {
   /** The same for arguments that are paths of files. */
   readonly paths: Readonly<Record<string, readonly string[]>> | null;
   readonly annotations: Partial<Hints> | null;
+  /** An expression that has to hold. */
+  readonly when: string | null;
+  /** Whether it is only tried: decided and recorded, but not enforced. */
+  readonly dryRun: boolean;
 }
 
 /** Limits as a policy gives them. Which of them apply is decided for each agent. */
@@ -55,6 +60,8 @@ export interface AgentPolicy extends WrittenLimits {
   readonly overrides: ByKind<ServerLists>;
   readonly denied: ByKind<ServerLists>;
   readonly conditions: readonly Condition[];
+  /** Whether the rules for this agent are only tried. */
+  readonly dryRun: boolean;
 }
 
 export interface PolicyConfig {
@@ -62,6 +69,8 @@ export interface PolicyConfig {
   readonly denied: ByKind<ServerLists>;
   readonly conditions: readonly Condition[];
   readonly agents: readonly AgentPolicy[];
+  /** Whether the whole policy is only tried: it decides and records, and lets everything pass. */
+  readonly dryRun: boolean;
   /** Whether items that no list is about may be used. Null: if the agent may use tools of the server. */
   readonly allowUnknown: ByKind<boolean | null> & { readonly tool: boolean };
   /**
@@ -91,6 +100,16 @@ function isTimeZone(name: string): boolean {
     return false;
   }
 }
+
+/** An expression in CEL. It is compiled here, so that a mistake is reported with its line. */
+const expression = () =>
+  text().superRefine((written, context) => {
+    const problem = expressionProblem(written);
+    if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+  });
+
+const dryRun = (what: string) =>
+  flag().optional().describe(`\`true\` only tries ${what}: it is decided and recorded in the audit, and not enforced.`);
 
 const hint = (name: keyof Hints) =>
   flag().optional().describe(`The required value of the tool's annotation \`${name}\`.`);
@@ -142,6 +161,12 @@ export const conditionShape = {
     .describe(
       'Annotations that a tool must have. Missing ones have the defaults of the protocol: not read-only, destructive.',
     ),
+  when: expression()
+    .optional()
+    .describe(
+      'An expression in CEL that must hold. It can use `agent`, `claims` (of a JWT), `task`, `now` and `args` (the arguments).',
+    ),
+  dry_run: dryRun('this rule'),
 };
 
 const conditionSchema = section(conditionShape, {
@@ -173,6 +198,7 @@ const agentPolicySchema = section(
     denied_resources: lists('Resources that the agent may not use.'),
     denied_prompts: lists('Prompts that the agent may not use.'),
     conditions: conditions().describe('Conditions under which the agent may use something.'),
+    dry_run: dryRun('the rules for this agent, those for all agents included'),
     limits: limits('the agent'),
     tool_limits: toolLimits(),
   },
@@ -199,6 +225,7 @@ export const policyShape = {
   denied_resources: lists('Resources that no agent may use.'),
   denied_prompts: lists('Prompts that no agent may use.'),
   conditions: conditions().describe('Conditions under which agents may use something.'),
+  dry_run: dryRun('the whole policy'),
   agent_policies: z
     .record(z.string(), agentPolicySchema, { error: 'expected a map of policies' })
     .optional()
@@ -232,6 +259,7 @@ export function resolvePolicy(file: Section<typeof policyShape>, context: Resolv
     denied: deniedBy(file),
     conditions: resolveConditions(file.conditions ?? [], 'conditions'),
     agents,
+    dryRun: file.dryRun ?? false,
     allowUnknown: {
       tool: defaultPolicy?.allowUnknownTools ?? !isClosed,
       resource: defaultPolicy?.allowUnknownResources ?? null,
@@ -249,7 +277,14 @@ function deniedBy(
 
 /** Whether a policy has limits and no rules. A rule that is `true` is only a default that was filled in. */
 function hasOnlyLimits(policy: AgentPolicySection | DefaultPolicySection): boolean {
-  const { limits, toolLimits, description: _, extends: __, ...rules } = policy as Partial<AgentPolicySection>;
+  const {
+    limits,
+    toolLimits,
+    description: _,
+    extends: __,
+    dryRun: ___,
+    ...rules
+  } = policy as Partial<AgentPolicySection>;
   return (
     (limits !== null || toolLimits !== null) &&
     Object.values<unknown>(rules).every((rule) => rule === null || rule === true)
@@ -269,6 +304,7 @@ function resolveAgentPolicy(name: string, policy: AgentPolicySection): AgentPoli
     },
     denied: deniedBy(policy),
     conditions: resolveConditions(policy.conditions ?? [], `agent_policies.${name}.conditions`),
+    dryRun: policy.dryRun ?? false,
     limits: policy.limits,
     toolLimits: policy.toolLimits,
   };
@@ -287,6 +323,8 @@ export function resolveConditions(conditions: readonly ConditionSection[], place
       arguments: rest.arguments && asLists(rest.arguments),
       paths: rest.paths && asLists(rest.paths),
       annotations: annotations && withoutNulls(annotations),
+      when: rest.when,
+      dryRun: rest.dryRun ?? false,
     };
   });
 }

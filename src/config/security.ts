@@ -273,6 +273,8 @@ function confirmAll(tools: readonly string[], approvers: Approvers): ConfirmRule
     arguments: null,
     paths: null,
     annotations: null,
+    when: null,
+    dryRun: false,
   };
   return { place, agents: null, condition, approvers };
 }

@@ -3,6 +3,7 @@
  * passes in each message with an exchange, and the peer answers through the exchange.
  */
 
+import type { TokenClaims } from '../access/circumstances.ts';
 import type { ListKind } from '../access/view.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Caller, ClientOptions } from '../calls/caller.ts';
@@ -85,6 +86,11 @@ export class Peer implements Client {
 
   get identity(): object {
     return this.#gateway.identity;
+  }
+
+  /** The client goes on with another token. */
+  setClaims(claims: TokenClaims | null): void {
+    this.#caller?.setClaims(claims);
   }
 
   /** The revision agreed on; null before `initialize`. */

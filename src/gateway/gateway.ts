@@ -1,6 +1,7 @@
 /**
  * The gateway's interface for doors, the command line and programs. `root.ts` holds its state; `change.ts` changes it.
  */
+import type { Subject } from '../access/circumstances.ts';
 import type { Toolset } from '../access/toolset.ts';
 import type { Events } from '../base/events.ts';
 import { IDENTITY } from '../base/version.ts';
@@ -121,12 +122,12 @@ export interface Gateway extends ProgramCalls {
    * Whether the namespace exists and contains something that the agent may use.
    * @internal
    */
-  knows(agent: string, namespace: string): boolean;
+  knows(subject: Subject, namespace: string): boolean;
   /**
    * The toolset of this name; null if there is none that the agent may know.
    * @internal
    */
-  findToolset(agent: string, name: string): Promise<Toolset | null>;
+  findToolset(subject: Subject, name: string): Promise<Toolset | null>;
   /**
    * Calls that wait for an answer from a client without a session.
    * @internal
@@ -257,9 +258,9 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
       return toolset === null ? null : { name: toolset.name, isMissing: toolset.standing === 'gone' };
     },
     join: (options) => root.callers.join(options),
-    knows: (agent, namespace) => root.namespaces.has(namespace) && views.knows(agent, namespace),
+    knows: (subject, namespace) => root.namespaces.has(namespace) && views.knows(subject, namespace),
     firstList: (agent = 'default') => root.firstList(agent),
-    findToolset: (agent, name) => root.findToolset(agent, name),
+    findToolset: (subject, name) => root.findToolset(subject, name),
     namespaces: () => root.namespaces,
     trace: (tracer) => root.pipeline.trace(tracer === null ? null : createCallTracer(tracer)),
     measure: () =>

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Writable } from 'node:stream';
+import type { Subject } from '../access/circumstances.ts';
 import { denialReason } from '../access/explain.ts';
 import { hasTimes, nextMinute, type Permission, permissionAt } from '../access/permission.ts';
 import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
@@ -191,7 +192,7 @@ export class Root {
       catalog: () => this.catalog,
       config: () => this.config,
       controls: (showing) => (showing === 'all' ? this.#fewControls : this.controls),
-      permissionOf: (agent) => this.permissionOf(agent),
+      permissionOf: (subject) => this.permissionOf(subject),
     });
     this.defaults = createDefaultSelection({
       events,
@@ -246,7 +247,7 @@ export class Root {
       events,
       config: () => this.config,
       views: this.views,
-      permissionOf: (agent) => this.permissionOf(agent),
+      permissionOf: (subject) => this.permissionOf(subject),
       defaultSelection: () => this.defaults.selection,
       toolsetNow: (toolset, isNamed) => this.defaults.toolsetNow(toolset, isNamed),
       lastToolset: (client) => this.defaults.lastOfClient(client),
@@ -366,14 +367,14 @@ export class Root {
     this.refresh();
   }
 
-  permissionOf(agent: string): Permission | null {
-    return permissionAt(this.config.policy, agent, Date.now(), this.grants.of(agent));
+  permissionOf(subject: Subject): Permission | null {
+    return permissionAt(this.config.policy, subject, Date.now(), this.grants.of(subject.agent));
   }
 
   /** The toolset of this name, if the agent may know it. While servers are starting, it waits for them if it has to. */
-  async findToolset(agent: string, name: string): Promise<Toolset | null> {
+  async findToolset(subject: Subject, name: string): Promise<Toolset | null> {
     const find = async (permission: Permission | null) => {
-      const library = this.defaults.libraryOf(agent, permission && this.views.allowed(permission));
+      const library = this.defaults.libraryOf(subject.agent, permission && this.views.allowed(permission));
       try {
         return await library.find(name);
       } catch (error) {
@@ -383,18 +384,18 @@ export class Root {
         return known;
       }
     };
-    const permission = this.permissionOf(agent);
+    const permission = this.permissionOf(subject);
     const found = await find(permission);
     // Which servers an agent may know depends on the tools that they turn out to have.
     if (found !== null || permission === null || this.startup?.current == null) return found;
     await this.startup.current;
-    return find(this.permissionOf(agent));
+    return find(this.permissionOf(subject));
   }
 
   /** What a new client of an agent sees before it changes anything. */
   firstList(agent: string): FirstList {
     const from = { sources: null, namespace: null, tasks: this.#task === null ? [] : [this.#task] };
-    const permission = this.permissionOf(agent);
+    const permission = this.permissionOf({ agent, claims: null, task: this.#task });
     const showing = this.views.showing(from, permission, null);
     const seesAll = showing === 'all' || from.tasks.length > 0;
     const selection = seesAll ? startSelection(null) : this.defaults.selection;

@@ -100,7 +100,7 @@ export async function openToolsetGateway(options: ToolsetGatewayOptions): Promis
       const client = clientOf(caller);
       if (client?.active.includes(key) === true) return target.toolsOf(caller).get(key) ?? [];
       const known = await toolsets.contributions(key, client?.context ?? base);
-      const permission = caller.isOperator ? null : caller.callers.options.permissionOf(caller.agent);
+      const permission = caller.isOperator ? null : caller.callers.options.permissionOf(caller.subject);
       return [...narrowToPermission(buildCatalog(0, known, [], NAMING), permission).entries.tool.keys()];
     },
     async load(caller, key) {

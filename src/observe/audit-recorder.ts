@@ -3,6 +3,7 @@
  * printed already.
  */
 import type { Writable } from 'node:stream';
+import { plainSubject } from '../access/circumstances.ts';
 import type { DenialReason, DeniedRequest } from '../access/explain.ts';
 import type { ErrorCode, GatewayError } from '../base/errors.ts';
 import type { EventMap } from '../base/events.ts';
@@ -49,6 +50,9 @@ export interface AuditRecorderOptions {
   /** Why a request was denied; null if what it asked for does not exist. */
   reason(request: DeniedRequest): DenialReason | null;
 }
+
+/** The maximum length of a detail, in characters. */
+const DETAIL = 1_024;
 
 /** Writes to one log. The log prints the pending calls through it. */
 export class AuditRecorder implements Recorder {
@@ -126,7 +130,8 @@ export class AuditRecorder implements Recorder {
   denied({ agent, principal, door, method, namespace, name, code, detail }: EventMap['denied']): void {
     const text = (key: string, value: string | null) =>
       value === null || value === '' ? '' : `,"${key}":${printText(value, this.#redact)}`;
-    const found = this.#reason({ agent, name, kinds: name === null ? [] : kindsOf(method), namespace });
+    const kinds = name === null ? [] : kindsOf(method);
+    const found = this.#reason({ subject: plainSubject(agent), name, kinds, namespace });
     this.log.write(
       `${this.#head()},"kind":"denial"${text('agent', agent)}${text('principal', principal === agent ? null : principal)}` +
         `,"door":"${door}"${text('method', method)}${text('server', found?.server ?? null)}` +
@@ -140,7 +145,7 @@ export class AuditRecorder implements Recorder {
     const { message, by } = call;
     const { arguments: withArguments, results: withResults } = this.#config;
     if (outcome === ERROR || !call.isFound || withArguments || withResults || this.log.isFailing) return false;
-    if (call.isThrough) return false;
+    if (call.isThrough || call.tried !== null) return false;
     const request = message.idStart < 0 ? -1 : smallNumber(message.bytes, message.idStart, message.idEnd);
     if (request < 0) return false;
     const pending = this.#pending;
@@ -174,39 +179,49 @@ export class AuditRecorder implements Recorder {
       `${printOpening(this.#parts.caller(by), message.method)}${item}` +
       `,"status":"${OUTCOMES[outcome]}","ms":${printMs(ms)}${code}` +
       `,"bytes_in":${message.bytes.length},"bytes_out":${answer === null ? 0 : sizeOf(answer)}` +
-      `${printThrough(call)}${this.#arguments(message)}${this.#result(answer)}}`
+      `${printThrough(call)}${this.#tried(call)}${this.#arguments(message)}${this.#result(answer)}}`
     );
   }
 
-  #denialLine(call: RecordedCall, { code, rule }: GatewayError): string {
+  /** What rules that are only tried would have decided. */
+  #tried({ tried }: RecordedCall): string {
+    if (tried === null) return '';
+    const { decision, rule, why } = tried;
+    const detail = why === '' ? '' : `,"detail":${printText(why, this.#redact, DETAIL)}`;
+    return `,"dry_run":"${decision}","rule":${printText(rule, this.#redact)}${detail}`;
+  }
+
+  #denialLine(call: RecordedCall, { code, rule, why: reason }: GatewayError): string {
     const { by, message } = call;
     const namespace = by.namespace === null ? '' : `,"namespace":${printText(by.namespace, this.#redact)}`;
     const found = this.#reasonOf(call, code);
     const server = found === null ? '' : `,"server":${printText(found.server, this.#redact)}`;
     const broken = rule ?? found?.rule ?? null;
+    const why = reason ?? found?.text ?? null;
     return (
       `${this.#head()},"request":${printId(message, this.#redact)},"kind":"denial"${this.#parts.caller(by)}` +
       `,"method":"${message.method}"${server}${namespace}${printAsked(message, this.#redact)}` +
       `,"status":"${code}","error":"${code}","bytes_in":${message.bytes.length}` +
-      `${printThrough(call)}${broken === null ? '' : `,"rule":${printText(broken, this.#redact)}`}${this.#arguments(message)}}`
+      `${printThrough(call)}${broken === null ? '' : `,"rule":${printText(broken, this.#redact)}`}` +
+      `${why === null ? '' : `,"detail":${printText(why, this.#redact, DETAIL)}`}${this.#arguments(message)}}`
     );
   }
 
   /** The server that has what was called, and the rule that keeps it from the caller; null if there is no such item. */
   #reasonOf({ by, message, entry, isFound }: RecordedCall, code: ErrorCode): DenialReason | null {
-    if (isFound) return { server: entry.sourceKey, rule: null };
+    if (isFound) return { server: entry.sourceKey, rule: null, text: null };
     const name = askedName(message);
     if (name === null) return null;
-    const { agent, namespace, isOperator, narrowedBy } = by;
-    const found = this.#reason({ agent, name, kinds: kindsOf(message.method), namespace });
+    const { subject, namespace, isOperator, narrowedBy } = by;
+    const found = this.#reason({ subject, name, kinds: kindsOf(message.method), namespace });
     if (found === null || (found.rule !== null && !isOperator)) return found;
-    return { server: found.server, rule: code === 'item_inactive' ? null : narrowedBy };
+    return { server: found.server, rule: code === 'item_inactive' ? null : narrowedBy, text: null };
   }
 
   /** `about` is a printed part of the line. */
   #actLine(act: string, agent: string, detail: string, about = ''): string {
     const who = agent === '' ? '' : `,"agent":${printText(agent, this.#redact)}`;
-    const what = detail === '' ? '' : `,"detail":${printText(detail, this.#redact, 1_024)}`;
+    const what = detail === '' ? '' : `,"detail":${printText(detail, this.#redact, DETAIL)}`;
     return `${this.#head()},"kind":"admin"${who}${about},"act":${printText(act, this.#redact)},"status":"ok"${what}}`;
   }
 

@@ -30,6 +30,11 @@ export function measure({ metrics, servers, catalog, callers, audit }: Measured)
       'Calls that Toolgate refused before they reached a server, by error code.',
       byKey('code', metrics.refusals),
     ),
+    counter(
+      'toolgate_dry_run_total',
+      'Calls that a dry run let pass, by what the policy would have decided.',
+      byKey('decision', metrics.dryRuns),
+    ),
     gauge('toolgate_calls_in_flight', 'Calls that servers are working on.', metrics.inFlight),
     ...serverFamilies(servers),
     gauge(

@@ -47,6 +47,8 @@ export interface CallMetrics {
   readonly refused: number;
   /** Refused calls by error code. */
   readonly refusals: Counts;
+  /** Calls that a dry run let pass, by what the policy would have decided: `deny` or `confirm`. */
+  readonly dryRuns: Counts;
   /** Requests that the HTTP door rejected, by error code; `unauthorized` means a wrong token or none. */
   readonly sentAway: Counts;
   /** Configurations that were loaded while the gateway was running: `ok` or `refused`. */
@@ -134,6 +136,10 @@ export function createMetrics(events: Events, redact: (text: string) => string):
     ['ok', 0],
     ['refused', 0],
   ]);
+  const dryRuns = new Map<string, number>([
+    ['deny', 0],
+    ['confirm', 0],
+  ]);
   const more = new Set<() => readonly Family[]>();
   let refused = 0;
   let cut = 0;
@@ -178,6 +184,7 @@ export function createMetrics(events: Events, redact: (text: string) => string):
       agent.refused++;
       count(refusals, code);
     },
+    tried: (decision) => count(dryRuns, decision),
     entries: () =>
       [...rows.values()].map((row) => ({
         server: row.server,
@@ -201,6 +208,7 @@ export function createMetrics(events: Events, redact: (text: string) => string):
       return refused;
     },
     refusals,
+    dryRuns,
     sentAway,
     reloads,
     get cut() {

@@ -26,6 +26,8 @@ export interface AuditRecord {
   readonly error?: string | number;
   /** For a denial: the key of the configuration, or what else denied it. */
   readonly rule?: string;
+  /** What the rule would have decided on a call that a dry run let pass. */
+  readonly dry_run?: 'deny' | 'confirm';
   readonly bytes_in?: number;
   readonly bytes_out?: number;
   /** The tool with which the call was made, if it was not the tool itself: `toolman_call`. */
@@ -43,6 +45,8 @@ export interface AuditFilter {
   readonly tool?: string;
   readonly status?: string;
   readonly kind?: string;
+  /** Only calls that a dry run let pass. */
+  readonly dryRun?: boolean;
   /** Milliseconds since 1970. */
   readonly since?: number;
   readonly until?: number;
@@ -138,6 +142,7 @@ function createFilter({
   tool,
   status,
   kind,
+  dryRun,
   since,
   until,
 }: AuditFilter): (record: AuditRecord) => boolean {
@@ -150,6 +155,7 @@ function createFilter({
     (isTool(record.name) || isTool(record.tool)) &&
     (status === undefined || record.status === status) &&
     (kind === undefined || record.kind === kind) &&
+    (dryRun !== true || record.dry_run !== undefined) &&
     record.time >= from &&
     (to === '' || record.time < to);
 }

@@ -96,7 +96,9 @@ export class HttpFront {
     if (requested === null)
       this.#settle(route.handle(request, response, headers, identity, route.scope), response, headers);
     else {
-      const narrowed = narrowScope(gateway, route.scope, requested, request, identity.agent);
+      const { agent, claims } = identity;
+      const subject = { agent, claims, task: requested.task };
+      const narrowed = narrowScope(gateway, route.scope, requested, request, subject);
       const served = narrowed.then(
         (scope) => route.handle(request, response, headers, identity, scope),
         (error: unknown) => {

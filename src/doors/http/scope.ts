@@ -1,5 +1,6 @@
 /** The scope that a request asks for by its URL or headers: a toolset, a namespace, a task. */
 import type { IncomingMessage } from 'node:http';
+import type { Subject } from '../../access/circumstances.ts';
 import { goneToolset, type Toolset } from '../../access/toolset.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { Scope } from '../../calls/caller.ts';
@@ -82,18 +83,18 @@ export async function narrowScope(
   scope: Scope,
   { toolset: name, namespace, task }: RequestedScope,
   request: IncomingMessage,
-  agent: string,
+  subject: Subject,
 ): Promise<Scope> {
   // What a session was opened with was checked then. It goes on if its toolset is removed, with an empty list.
   const isOpened = isInSession(request);
-  if (namespace !== null && !isOpened) await findNamespace(gateway, agent, namespace);
-  const toolset = name === null ? null : await findToolset(gateway, agent, name, isOpened);
+  if (namespace !== null && !isOpened) await findNamespace(gateway, subject, namespace);
+  const toolset = name === null ? null : await findToolset(gateway, subject, name, isOpened);
   if (task !== null) requireProfile(task, gateway.config.tasks.rules());
   return { ...scope, toolset, namespace, task };
 }
 
-async function findToolset(gateway: Gateway, agent: string, name: string, isOpened: boolean): Promise<Toolset> {
-  const toolset = await gateway.findToolset(agent, name);
+async function findToolset(gateway: Gateway, subject: Subject, name: string, isOpened: boolean): Promise<Toolset> {
+  const toolset = await gateway.findToolset(subject, name);
   if (toolset !== null) return toolset;
   if (isOpened) return goneToolset(name);
   throw new GatewayError('path_unknown', `There is no toolset "${name}". Build it, or use /mcp.`);
@@ -104,12 +105,12 @@ function isInSession({ headers, url = '/' }: IncomingMessage): boolean {
 }
 
 /** Throws if the agent has no such namespace. While servers are starting, it waits for them first. */
-function findNamespace(gateway: Gateway, agent: string, namespace: string): Promise<void> | null {
-  if (gateway.knows(agent, namespace)) return null;
+function findNamespace(gateway: Gateway, subject: Subject, namespace: string): Promise<void> | null {
+  if (gateway.knows(subject, namespace)) return null;
   const { opening } = gateway;
   if (opening === null) throw namespaceUnknown(namespace);
   return opening.then(() => {
-    if (!gateway.knows(agent, namespace)) throw namespaceUnknown(namespace);
+    if (!gateway.knows(subject, namespace)) throw namespaceUnknown(namespace);
   });
 }
 

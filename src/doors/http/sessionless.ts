@@ -2,6 +2,9 @@
  * Clients without a session. They are recognized by their identity, by the scope that their requests name, and by the id
  * that they send, if they do.
  */
+import type { TokenClaims } from '../../access/circumstances.ts';
+import { canonicalJson, sha256 } from '../../base/hash.ts';
+import { memo } from '../../base/memo.ts';
 import type { Scope } from '../../calls/caller.ts';
 import type { Identity } from '../../calls/identity.ts';
 import { taskKey } from '../../plans/narrow-to-task.ts';
@@ -34,9 +37,15 @@ interface RememberedClient<R> {
   lastUse: number;
 }
 
-function keyOf({ principal, agent }: Identity, { toolset, namespace, task }: Scope, clientId: string | null): string {
-  return JSON.stringify([principal, agent, toolset?.name, namespace, task === null ? null : taskKey(task), clientId]);
+function keyOf(identity: Identity, { toolset, namespace, task }: Scope, clientId: string | null): string {
+  const { principal, agent, claims } = identity;
+  const said = claims === null ? null : hashOf(claims);
+  const inside = task === null ? null : taskKey(task);
+  return JSON.stringify([principal, agent, said, toolset?.name, namespace, inside, clientId]);
 }
+
+/** Tokens of one principal that say different things are told apart: policies may decide by it. */
+const hashOf = memo((claims: TokenClaims) => sha256(canonicalJson(claims)));
 
 /** Tokens can name any number of principals. Beyond this many clients, some that were not used lately are forgotten. */
 const MOST = 4_096;
@@ -81,10 +90,10 @@ export function createSessionlessClients<R extends SessionlessClient>(
 
   return {
     of(identity, scope, clientId = null) {
-      const { principal, agent } = identity;
+      const { principal, agent, claims } = identity;
       const { toolset, namespace, task } = scope;
       // A principal's agent can change with the configuration, so both are part of the key.
-      const isPlain = toolset === null && namespace === null && task === null && principal === agent;
+      const isPlain = toolset === null && namespace === null && task === null && principal === agent && claims === null;
       const key = isPlain && clientId === null ? agent : keyOf(identity, scope, clientId);
       const known = sessionless.get(key);
       if (known === undefined) return join(key, identity, scope, clientId);

@@ -3,6 +3,7 @@
  * operator declares the network trusted.
  */
 import type { IncomingMessage } from 'node:http';
+import { looksAtClaims } from '../../../access/circumstances.ts';
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { GatewayError } from '../../../base/errors.ts';
 import { isLoopback } from '../../../base/loopback.ts';
@@ -152,9 +153,11 @@ class CredentialAuthenticator implements Authenticator {
     { verify, revocation }: JwtIssuer,
   ): Promise<Identity> {
     try {
-      const { agent, principal, expires } = await verify(token);
+      const { agent, principal, expires, claims } = await verify(token);
       if (revocation.isRevoked) throw new TokenRefused('invalid', 'The token is no longer valid here');
-      const identity = this.#identity(agent, principal, 'jwt', { expires, revocation });
+      const known = this.#identity(agent, principal, 'jwt', { expires, revocation });
+      // Left out if no rule looks at them: tokens of one client then count as the same, whatever they say.
+      const identity = looksAtClaims(this.config) ? { ...known, claims } : known;
       this.known.set(authorization, identity);
       return identity;
     } catch (error) {
@@ -228,7 +231,7 @@ class CredentialAuthenticator implements Authenticator {
 
   #identity(agent: string, principal: string, via: Identity['via'], credential: Credential): Identity {
     const isAdmin = via !== 'header' && via !== 'nothing' && this.config.http.admins.includes(agent);
-    return { agent, principal, via, isAdmin, isOperator: false, credential };
+    return { agent, principal, via, isAdmin, isOperator: false, claims: null, credential };
   }
 
   #refuse(request: IncomingMessage, message: string, description?: string): AccessRefused {

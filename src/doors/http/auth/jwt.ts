@@ -1,5 +1,6 @@
 /** Verifies the JWTs of an identity provider, and maps each to an agent and a principal. */
 import type { CryptoKey, JWK, JWTHeaderParameters, JWTPayload, JWTVerifyGetKey } from 'jose';
+import type { TokenClaims } from '../../../access/circumstances.ts';
 import { GatewayError } from '../../../base/errors.ts';
 import { memo } from '../../../base/memo.ts';
 import { matchesPattern } from '../../../base/pattern.ts';
@@ -11,6 +12,7 @@ export interface Bearer {
   /** Issuer, subject and client, which together are unique. */
   readonly principal: string;
   readonly expires: number;
+  readonly claims: TokenClaims;
 }
 
 /** Why a token is refused. `description` is sent to the client and contains nothing from the token. */
@@ -136,6 +138,7 @@ function readBearer(payload: JWTPayload, config: JwtConfig): Bearer {
     agent: agentOf(payload, config),
     principal: JSON.stringify([config.issuer, sub, client]),
     expires: exp! * 1000 + config.clockSkew,
+    claims: payload,
   };
 }
 

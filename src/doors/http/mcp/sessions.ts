@@ -119,7 +119,8 @@ export function createSessions(gateway: Gateway): Sessions {
     },
     find(kind, id, identity, scope) {
       const session = sessions.get(id);
-      if (!(session instanceof kind) || session.peer.principal !== identity.principal || isOver(session)) {
+      const isTheirs = session?.peer.principal === identity.principal && session.identity.agent === identity.agent;
+      if (!(session instanceof kind) || !isTheirs || isOver(session)) {
         throw new GatewayError(
           'session_unknown',
           `The session is unknown or over. Start a new one with ${kind.beginning}.`,
@@ -127,6 +128,7 @@ export function createSessions(gateway: Gateway): Sessions {
       }
       requireSame(session.namespace, scope);
       session.lastUse = performance.now();
+      session.peer.setClaims(identity.claims);
       if (identity !== session.identity && outlives(identity.credential, session.identity.credential))
         session.identity = identity;
       return session;
