@@ -172,6 +172,26 @@ export const commands = {
     options: ['namespace', 'scope', 'key', 'stdin', 'yes', 'out', 'new-key-file', 'json', 'config'],
     load: async () => (await import('./secrets.ts')).secrets,
   },
+  registry: {
+    usage: 'toolgate registry [search|install|serve] [TEXT|NAME|FOLDER]',
+    summary: 'find servers in an MCP registry, and add them to the configuration',
+    details: [
+      'install writes the server to the configuration, with placeholders for its secrets; a running gateway starts it at once.',
+      'The registry is the official one, or the one in registry.url or MCP_REGISTRY_URL.',
+      'serve makes a registry of a folder with server.json files, for networks without the official one.',
+    ],
+    examples: [
+      'toolgate registry search weather',
+      'toolgate registry install io.github.owner/server --namespace weather',
+    ],
+    options: ['namespace', 'kind', 'input', 'host', 'port', 'json', 'config'],
+    texts: {
+      namespace: 'the prefix of its tools (default: the last part of its name)',
+      kind: 'npm, pypi, oci or remote, if it offers several',
+      port: 'the port to listen on (default 8811; 0 picks a free one)',
+    },
+    load: async () => (await import('./registry.ts')).registry,
+  },
   call: {
     usage: 'toolgate call NAME [key=value … | JSON]',
     summary: 'call one tool and print its result',

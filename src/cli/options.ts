@@ -33,6 +33,12 @@ export const optionTable = {
   },
   format: { type: 'string', value: 'FORMAT', text: 'toml (default), json or configmap' },
   name: { type: 'string', value: 'NAME', text: 'the name of the ConfigMap' },
+  input: {
+    type: 'string',
+    multiple: true,
+    value: 'NAME=VALUE',
+    text: 'a value that the server asks for; may be repeated',
+  },
   offline: { type: 'boolean', text: 'start no servers; use the tool names written in the rules' },
   'dry-run': { type: 'boolean', text: 'call nothing; print what would be called' },
   add: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to add to the toolset; may be repeated' },
