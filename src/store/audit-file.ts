@@ -119,7 +119,8 @@ function linesIn(bytes: Buffer): number {
   return count;
 }
 
-const DAY = 24 * 60 * 60 * 1000;
+/** In milliseconds. */
+export const DAY: number = 24 * 60 * 60 * 1000;
 
 /** The first day whose file is kept. */
 export function firstKept(days: number, now: number): string {

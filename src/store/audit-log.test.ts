@@ -45,6 +45,32 @@ function openLog(folder: string, problems: (string | null)[]): AuditLog {
   });
 }
 
+it('does not remove what it wrote while the clock was a month behind', async () => {
+  const folder = tempFolder({ '2026-01-01.jsonl': '' });
+  let now = Date.parse('2026-06-15T12:00:00Z');
+  const log = new AuditLog({
+    folder,
+    boot: 'boot',
+    retention: () => 7,
+    report() {},
+    lostLine: () => '{}',
+    now: () => now,
+  });
+  const write = async () => {
+    log.time();
+    log.write('{"line":1}');
+    await log.flush();
+  };
+  await write();
+  expect(readdirSync(folder)).toEqual(['2026-06-15.jsonl']);
+  now = Date.parse('2026-07-28T12:00:00Z');
+  await write();
+  now = Date.parse('2026-07-29T12:00:00Z');
+  await write();
+  expect(readdirSync(folder).sort()).toEqual(['2026-06-15.jsonl', '2026-07-28.jsonl', '2026-07-29.jsonl']);
+  await log.close();
+});
+
 it('keeps failing while the file of the day is a pipe, and counts no line as written', async () => {
   const folder = tempFolder();
   const file = join(folder, `${new Date().toISOString().slice(0, 10)}.jsonl`);

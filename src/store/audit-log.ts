@@ -4,7 +4,7 @@
  * be written yet are kept in memory, up to a limit.
  */
 import { messageOf } from '../base/errors.ts';
-import { dayOf, firstKept, openDayFile, removeOld } from './audit-file.ts';
+import { DAY, dayOf, firstKept, openDayFile, removeOld } from './audit-file.ts';
 import type { HeadKeeper } from './audit-heads.ts';
 import { createSeals, SEAL_ROOM, type Seals } from './audit-seal.ts';
 
@@ -81,6 +81,8 @@ export class AuditLog {
   #unmentioned = 0;
   /** The day and retention of the last sweep. */
   #swept = '';
+  /** When this process last wrote to the file of a day. */
+  readonly #used = new Map<string, number>();
 
   constructor(options: AuditLogOptions) {
     this.#options = options;
@@ -261,6 +263,7 @@ export class AuditLog {
   async #writeBatch(batch: Batch): Promise<void> {
     await this.#sweep(batch.day);
     await this.#file.use(batch.day);
+    this.#used.set(batch.day, performance.now());
     const { boot, heads, key } = this.#options;
     this.#seals ??= createSeals(boot, await heads?.begin(), key);
     const { seal, end } = this.#seals.seal(batch.bytes, batch.size, batch.lines);
@@ -287,7 +290,10 @@ export class AuditLog {
     const days = this.#options.retention();
     if (this.#swept === `${day} ${days}`) return;
     this.#swept = `${day} ${days}`;
-    const first = firstKept(days, this.now());
+    // What was written a moment ago is not old, also if the clock was wrong and has been set.
+    const isRecent = (used: number) => performance.now() - used < days * DAY;
+    const recent = [...this.#used].filter(([, used]) => isRecent(used)).map(([name]) => name);
+    const first = [firstKept(days, this.now()), ...recent].sort()[0]!;
     await removeOld(this.#options.folder, first);
     this.#options.heads?.removed(first);
   }

@@ -102,6 +102,32 @@ describe.each(['stdio', 'http'])('modern servers on %s', (way) => {
     });
   });
 
+  it('say which server asks, also in a notification', async () => {
+    const taskId = await startTask(gateway, 'one_multi_input');
+    const leaving = new AbortController();
+    const response = await send(
+      gateway.url,
+      'subscriptions/listen',
+      { notifications: { taskIds: [taskId] } },
+      { signal: leaving.signal },
+    );
+    type Asked = Record<string, { params: { message: string; _meta: object } }>;
+    const told: { params: { inputRequests?: Asked } }[] = [];
+    void readEvents(response, (message) => told.push(message as (typeof told)[number])).catch(() => {});
+    await waitFor(() => told.length === 1);
+    const { inputRequests } = await until(gateway, taskId, 'input_required');
+    const [first, ...others] = Object.keys(inputRequests!);
+    await request(gateway, 'tasks/update', { taskId, inputResponses: { [first!]: { action: 'accept', content: {} } } });
+    const { params } = await waitFor(() => told.find(({ params }) => params.inputRequests !== undefined));
+    expect(Object.keys(params.inputRequests!)).toEqual(others);
+    for (const { params: question } of Object.values(params.inputRequests!))
+      expect(question).toMatchObject({
+        message: expect.stringMatching(/^Server "one" asks: (?!Server)/),
+        _meta: { 'toolgate/server': 'one' },
+      });
+    leaving.abort();
+  });
+
   it('that end a subscription are asked for missed changes', async () => {
     const taskId = await startTask(gateway, 'one_confirm_delete');
     const leaving = new AbortController();

@@ -2,9 +2,10 @@
  * Listens to the MCP tasks of a modern server. This uses a separate subscription, so that the other subscriptions need
  * not be reopened for each task.
  */
+import { BadQuestion, inquiryOf, mayAsk } from '../../protocol/asked-by.ts';
 import { READS_AT_ONCE, type Sink, type SourceRequest, type Ticket } from '../../protocol/contract.ts';
 import { NO_ABILITIES, TASKS_CAPABILITY } from '../../protocol/envelope.ts';
-import { decodeString, findMember, readElements, toBytes } from '../../protocol/json.ts';
+import { decodeString, findMember, JsonError, readElements, toBytes } from '../../protocol/json.ts';
 import type { Message } from '../../protocol/message.ts';
 import { CLIENT_CAPABILITIES } from '../../protocol/meta.ts';
 import { join } from '../../protocol/parts.ts';
@@ -38,9 +39,10 @@ const SILENT: Sink = {
   ask: ({ method, refuse }) => refuse(unanswerable(method, 'it was asked outside of a call')),
 };
 
-/** `notify` gets the parameters of each notification. */
+/** `server` is what its questions are told to be from. `notify` gets the parameters of each notification. */
 export function listenToTasks(
   source: Source,
+  server: string,
   ids: readonly string[],
   timeout: number,
   notify: (params: Buffer) => void,
@@ -72,8 +74,10 @@ export function listenToTasks(
     fail: lost,
     notify(bytes) {
       const message = readMessage(bytes);
-      if (message.method === 'notifications/tasks') notify(bytes.subarray(message.paramsStart, message.paramsEnd));
-      else {
+      if (message.method === 'notifications/tasks') {
+        const told = withAsker(server, bytes.subarray(message.paramsStart, message.paramsEnd));
+        if (told !== null) notify(told);
+      } else {
         isAgreed = true;
         settle(readAgreed(message));
         listening?.taken();
@@ -107,6 +111,17 @@ export function listenToTasks(
       ticket?.cancel('nobody listens any more');
     },
   };
+}
+
+/** With the name of the server in each question. Null if a question must not be passed on: asking for the task says why. */
+function withAsker(server: string, params: Buffer): Buffer | null {
+  if (!mayAsk(params)) return params;
+  try {
+    return join(inquiryOf(server, params));
+  } catch (error) {
+    if (error instanceof BadQuestion || error instanceof JsonError) return null;
+    throw error;
+  }
 }
 
 /** Reports the current state of an MCP task, if the task still exists. */

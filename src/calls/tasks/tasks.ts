@@ -199,7 +199,7 @@ export function createMcpTasks(find: Find): McpTasks {
         const { config, task } = tasks[0]!;
         const { out } = exchangeFor(task.sourceId, principal, 'modern');
         const wanted = tasks.map(({ task }) => task.id);
-        const subscription = listenToTasks(source, wanted, config.timeout, (params) =>
+        const subscription = listenToTasks(source, config.key, wanted, config.timeout, (params) =>
           notify(exchangeIds(params, out)),
         );
         const agreed = subscription.agreed.then((ids) => wanted.filter((id) => ids.includes(id)).map(out));
