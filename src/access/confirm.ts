@@ -36,10 +36,11 @@ export function confirmationFor(
   subject: Subject,
   entry: Entry,
   message: Message,
+  now = Date.now(),
 ): Confirmation {
   const about = rulesAbout(rules)(entry);
   if (about.length === 0) return NO_CONFIRMATION;
-  const at = circumstancesAt(subject, Date.now());
+  const at = circumstancesAt(subject, now);
   const found = (dryRun: boolean) =>
     about.find((rule) => rule.condition.dryRun === dryRun && applies(rule, at, entry, message)) ?? null;
   return { rule: found(false), tried: found(true) };

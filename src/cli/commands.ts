@@ -224,6 +224,17 @@ export const commands = {
     options: ['agent', 'json', 'trust', 'config', 'log-level'],
     load: async () => (await import('./explain.ts')).explain,
   },
+  policy: {
+    usage: 'toolgate policy test FILE',
+    summary: 'compare the policy with a table of expected decisions; exit 0 if all are as expected, else 1',
+    details: [
+      'FILE is TOML, YAML or JSON with tests: agent, claims, task, tool or resource or prompt, arguments, time, expect, rule.',
+      'No server is started: what servers offered last counts, and otherwise the names in the table.',
+    ],
+    examples: ['toolgate policy test policy-tests.toml'],
+    options: ['json', 'config'],
+    load: async () => (await import('./policy.ts')).policy,
+  },
   plan: {
     usage: 'toolgate plan --service NAME --type TYPE --description TEXT',
     summary: 'print the configuration that a task needs, by the rules for tasks',
