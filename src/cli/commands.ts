@@ -100,15 +100,20 @@ export const commands = {
     load: async () => (await import('./toolsets.ts')).toolsets,
   },
   namespaces: {
-    usage: 'toolgate namespaces [list|create|sync|delete] [NAME]',
+    usage: 'toolgate namespaces [list|create|from-openapi|sync|delete] [NAME]',
     summary: 'manage folders of TypeScript and Python files that are served as tools',
     details: [
       'They are in tools/ of the data folder. create makes one with a first tool; a running gateway serves it at once.',
+      'from-openapi FILE|URL NAME makes one of an OpenAPI document, with a tool for each operation.',
       'sync installs the dependencies of their tools. delete removes the folder and everything in it.',
       'toolgate namespace is the same.',
     ],
-    examples: ['toolgate namespaces create weather --language python'],
-    options: ['language', 'description', 'yes', 'json', 'config'],
+    examples: [
+      'toolgate namespaces create weather --language python',
+      'toolgate namespaces from-openapi openapi.yaml pets',
+    ],
+    options: ['language', 'description', 'url', 'yes', 'json', 'config'],
+    texts: { url: 'where the API of an OpenAPI document is (default: where the document says)' },
     load: async () => (await import('./namespaces.ts')).namespaces,
   },
   trust: {

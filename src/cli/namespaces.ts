@@ -1,7 +1,7 @@
 /** `toolgate namespaces`: folders of tools. No server is started. */
 import { basename, dirname } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
-import { didYouMean } from '../base/text.ts';
+import { counted, didYouMean } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { type FoundFolder, type FoundFolders, scanFolders } from '../gateway/folders.ts';
@@ -11,14 +11,14 @@ import { createNamespace, deleteNamespace } from '../workers/namespace-folders.t
 import { toolsFolder } from '../workers/namespaces.ts';
 import { LANGUAGES, type Language } from '../workers/tool-files.ts';
 import { prepareNamespace } from '../workers/toolchains.ts';
-import { onlyName, withVerbs } from './arguments.ts';
+import { onlyName, readUrl, withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import { loadOptions, type Options } from './options.ts';
 import { confirm } from './prompts.ts';
 import { brief, columns, jsonText, paint, plain, print, printResult, table, warn } from './terminal.ts';
 import { trustCreated } from './trust.ts';
 
-export const namespaces = withVerbs('namespaces', { list, create, sync, delete: remove });
+export const namespaces = withVerbs('namespaces', { list, create, 'from-openapi': fromOpenApi, sync, delete: remove });
 
 async function list(names: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const config = await loadConfig(loadOptions(options, io));
@@ -91,6 +91,36 @@ async function create(args: readonly string[], options: Options, io: CommandIo):
   const { dataDir } = await loadConfig(loadOptions(options, io));
   const created = await trustCreated(options, io, () => createNamespace(dataDir, name, language, description));
   return printResult(options, created, `Created ${created.file}. Edit it; a running gateway serves it at once.`, io);
+}
+
+async function fromOpenApi(args: readonly string[], options: Options, io: CommandIo): Promise<number> {
+  const [source = '', namespace = '', ...more] = args;
+  if (namespace === '' || more.length > 0)
+    throw new GatewayError(
+      'usage',
+      'Name the document and the namespace: toolgate namespaces from-openapi openapi.yaml pets',
+    );
+  const { dataDir } = await loadConfig(loadOptions(options, io));
+  const { namespaceFromOpenApi } = await import('../manager/builder/from-openapi.ts');
+  const baseUrl = options.url === undefined ? null : readUrl('--url', options.url).href.replace(/\/+$/, '');
+  // A person names the source, so it may be a file, or an address in their own network.
+  const request = {
+    source,
+    namespace,
+    baseUrl,
+    cwd: io.cwd(),
+    mayReadFiles: true,
+    mayReachPrivate: true,
+    signal: null,
+  };
+  const made = await namespaceFromOpenApi(request, dataDir);
+  const secrets = made.secrets_needed.map(
+    (one) => `Set its secret: toolgate secrets set ${one} --namespace ${namespace}`,
+  );
+  const text = `Created ${counted(made.tools_found.length, 'tool')} in ${made.path} for ${made.base_url}.`;
+  printResult(options, made, plain([text, ...secrets].join('\n')), io);
+  if (options.json !== true) for (const note of made.notes) warn(note, io);
+  return 0;
 }
 
 function isLanguage(text: string): text is Language {

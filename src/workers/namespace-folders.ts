@@ -5,7 +5,7 @@ import { GatewayError } from '../base/errors.ts';
 import { isAlive } from '../base/lock.ts';
 import { writeEditorTypes } from './editor-types.ts';
 import { toolsFolder } from './namespaces.ts';
-import { type Language, METADATA_FILE, nameProblem } from './tool-files.ts';
+import { type Language, METADATA_FILE, nameProblem, toolLanguage } from './tool-files.ts';
 import { removeEnvironments } from './unused-environments.ts';
 
 const PYTHON = `from fastmcp.tools import tool
@@ -57,25 +57,37 @@ export async function createNamespace(
   language: Language,
   description: string,
 ): Promise<CreatedNamespace> {
+  const { file, text } = FIRST[language];
+  const { folder } = await createNamespaceOf(dataDir, name, {
+    [file]: text,
+    [METADATA_FILE]: `description: ${JSON.stringify(description)}\nversion: "0.1.0"\n`,
+  });
+  return { name, folder, file: join(folder, file) };
+}
+
+/** Creates a namespace with these files, by name. */
+export async function createNamespaceOf(
+  dataDir: string,
+  name: string,
+  files: Readonly<Record<string, string>>,
+): Promise<{ readonly folder: string }> {
   requireName(name);
   const root = toolsFolder(dataDir);
   const folder = join(root, name);
-  const { file, text } = FIRST[language];
   const draft = join(root, `.${name}.${process.pid}.new`);
   try {
     await mkdir(draft, { recursive: true });
-    await writeFile(join(draft, file), text);
-    await writeFile(join(draft, METADATA_FILE), `description: ${JSON.stringify(description)}\nversion: "0.1.0"\n`);
+    for (const [file, text] of Object.entries(files)) await writeFile(join(draft, file), text);
     // `rename` would replace an empty folder.
     if (await exists(folder)) throw taken(name, folder);
-    if (language === 'typescript') await writeEditorTypes(dataDir);
+    if (Object.keys(files).some((file) => toolLanguage(file) === 'typescript')) await writeEditorTypes(dataDir);
     await rename(draft, folder);
   } catch (error) {
     throw explain(error, `${folder} cannot be created`);
   } finally {
     await rm(draft, { recursive: true, force: true }).catch(() => {});
   }
-  return { name, folder, file: join(folder, file) };
+  return { folder };
 }
 
 /** Creates a namespace without a tool. */
