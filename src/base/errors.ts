@@ -19,6 +19,7 @@ const kinds = {
   // Read by the model.
   item_unknown: { http: 404, rpc: -32602 },
   item_inactive: { http: 403, rpc: -32602 },
+  item_held: { http: 403, rpc: -32000 },
   arguments_denied: { http: 403, rpc: -32602 },
   not_approved: { http: 403, rpc: -32000 },
   arguments_invalid: { http: 422, rpc: -32602 },

@@ -44,6 +44,8 @@ export interface PipelineOptions {
   isStarting(): boolean;
   /** Whether a server that is still starting, and is listed before the owner of this entry, could claim its name. */
   mayBeClaimed(entry: Entry): boolean;
+  /** Why the definition of this entry has to be approved first, by what its server offers now; null if it need not. */
+  heldReason(entry: Entry): string | null;
   /** Resolves when these servers have been tried, and after a few seconds at most. */
   started(keys: readonly string[]): Promise<void>;
 }
@@ -76,7 +78,7 @@ const NO_COMPLETION = toBytes({ completion: { values: [] } });
 
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { events, counters, audit, middleware, approvals, limiters, tasks } = options;
-  const { confirmations, find, runControl, isStarting, mayBeClaimed, started } = options;
+  const { confirmations, find, runControl, isStarting, mayBeClaimed, heldReason, started } = options;
   /** Calls that arrived while servers were starting, in order. */
   const early = new Set<Call>();
   /** Calls that have waited for servers that may have what they name. A call does that once. */
@@ -227,6 +229,9 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     const target = find(entry.sourceId);
     if (target === undefined) throw removed(entry);
     call.source = target.source;
+    // While it waited its server may have started, with other definitions than those that were known.
+    const held = heldReason(entry);
+    if (held !== null) throw new GatewayError('item_held', held);
     const permission = permissionOf(by);
     if (permission === call.permission) return;
     if (!mayStill(call, permission))

@@ -1,13 +1,14 @@
 /** Finds the entry that the name in a message refers to. */
 import { findPrompt, findResource, findTemplate, findThrough, findTool } from '../access/find.ts';
 import { GatewayError } from '../base/errors.ts';
+import type { Entry } from '../catalog/entry.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import { foldKey } from '../protocol/read.ts';
 import type { Call } from './call.ts';
 import { sourceNaming } from './named-uris.ts';
 import { CALL_ENTRY, unwrap } from './through.ts';
 
-/** Throws if the caller sees nothing with that name. */
+/** Throws if the caller sees nothing with that name, or may not use it now. */
 export function findTarget(call: Call): void {
   const { message, by } = call;
   if (message.method === 'completion/complete') {
@@ -27,13 +28,13 @@ export function findTarget(call: Call): void {
   const name = decodeString(message.bytes, start, end);
   if (byUri) {
     const { entry, upstreamName } = findResource(view, name, sourceNaming(by, name));
-    call.found(entry, upstreamName, start, end);
+    take(call, entry, upstreamName, start, end);
     return;
   }
   if (message.method === 'tools/call') findCalled(call, name, start, end);
   else {
     const entry = findPrompt(view, name);
-    call.found(entry, entry.upstreamName, start, end);
+    take(call, entry, entry.upstreamName, start, end);
   }
 }
 
@@ -42,7 +43,13 @@ function findCalled(call: Call, name: string, start: number, end: number): void 
   const view = by.view();
   const entry = call.isThrough ? findThrough(view, name, by.scope.toolset !== null) : findTool(view, name);
   if (entry === CALL_ENTRY && unwrap(call)) findTarget(call);
-  else call.found(entry, entry.upstreamName, start, end);
+  else take(call, entry, entry.upstreamName, start, end);
+}
+
+/** Throws if the operator has to approve its definition first. */
+function take(call: Call, entry: Entry, upstreamName: string, start: number, end: number): void {
+  if (entry.item.held !== undefined) throw new GatewayError('item_held', entry.item.held);
+  call.found(entry, upstreamName, start, end);
 }
 
 /** In a completion the name is one level deeper, in `ref`. */
@@ -68,14 +75,14 @@ function findCompletion(call: Call): void {
   const { text, start, end } = named;
   if (type === 'ref/prompt') {
     const entry = findPrompt(view, text);
-    call.found(entry, entry.upstreamName, start, end);
+    take(call, entry, entry.upstreamName, start, end);
     return;
   }
   const template = findTemplate(view, text);
   if (template !== undefined) {
-    call.found(template, template.upstreamName, start, end);
+    take(call, template, template.upstreamName, start, end);
     return;
   }
   const { entry, upstreamName } = findResource(view, text, sourceNaming(call.by, text));
-  call.found(entry, upstreamName, start, end);
+  take(call, entry, upstreamName, start, end);
 }

@@ -47,6 +47,11 @@ export interface Item {
   readonly mirrored: readonly MirroredArgument[] | string | null;
   /** @internal */
   readonly traits: EraTraits;
+  /**
+   * Why it cannot be used although it is listed; absent if it can.
+   * @internal
+   */
+  readonly held?: string;
   /** The tools that a macro uses, as `server.tool`; absent for items of servers. */
   readonly uses?: readonly string[];
 }

@@ -220,6 +220,19 @@ export const commands = {
     options: ['dry-run', 'agent', 'json', 'trust', 'config', 'log-level'],
     load: async () => (await import('./macros.ts')).macros,
   },
+  lock: {
+    usage: 'toolgate lock [status|diff|approve] [SERVER[.NAME] …]',
+    summary: 'compare what servers offer with tools.lock, which says what you approved; exit 0 same, 1 different',
+    details: [
+      'approve writes tools.lock next to the configuration: all servers, or those that you name. Commit it.',
+      'status lists what differs (new, gone, compatible, breaking, suspicious), diff shows it line by line.',
+      'The setting lock says what a gateway does: "warn" reports it, "hold" keeps what you approved and refuses to use it.',
+    ],
+    examples: ['toolgate lock approve', 'toolgate lock diff github.create_issue'],
+    options: ['yes', 'json', 'config', 'log-level'],
+    texts: { yes: 'approve suspicious changes without asking' },
+    load: async () => (await import('./lock.ts')).lock,
+  },
   explain: {
     usage: 'toolgate explain NAME --agent NAME',
     summary: 'explain rule by rule why an agent may use something or not; exit 0 allowed, 1 denied',

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { resolveConfig } from './config.ts';
 import { configFromValue } from './load.ts';
+import { NO_PINS } from './pins.ts';
 import { fileSchema } from './schema.ts';
 import { entriesOf } from './servers.ts';
 
@@ -15,6 +16,7 @@ function resolved(value: object, { env = {}, file = '/etc/app/tools.toml' as str
     defaultControls: ['activate'],
     defaultNames: 'join',
     tasks: { rules: () => ({ profiles: [], rules: [] }), files: [] },
+    pins: NO_PINS,
     notices: ['first'],
   });
 }
@@ -81,6 +83,7 @@ it('has every default filled in', () => {
     watch: true,
     startWait: 5000,
     revisions: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'],
+    pins: NO_PINS,
     policy: null,
     security: {
       confirm: [],

@@ -15,6 +15,7 @@ import { type ConfigDocument, InvalidConfig, type LineOf } from './issues.ts';
 import { secretValues } from './launch-secrets.ts';
 import type { LimitsConfig } from './limits.ts';
 import { type MacroConfig, resolveMacros } from './macros.ts';
+import type { PinsConfig } from './pins.ts';
 import { type PolicyConfig, resolvePolicy } from './policy.ts';
 import type { RawConfig } from './raw-config.ts';
 import { type OwnPath, reachText } from './reach.ts';
@@ -58,6 +59,8 @@ export interface Config {
   readonly startWait: number;
   /** Whether edits of the configuration file are applied; `confirm`: those that open something wait for a reload. */
   readonly watch: boolean | 'confirm';
+  /** What servers offered when a person last approved it. */
+  readonly pins: PinsConfig;
   /** The revisions of the protocol that clients may speak. */
   readonly revisions: readonly string[];
   /** What a person has to approve. */
@@ -104,6 +107,7 @@ export interface ConfigSource {
   readonly defaultControls: Config['controls'];
   readonly defaultNames: Config['names'];
   readonly tasks: TasksConfig;
+  readonly pins: PinsConfig;
   /** The settings as they are written. */
   readonly written?: Readonly<Record<string, unknown>>;
   readonly notices: readonly string[];
@@ -162,6 +166,7 @@ export function resolveConfig(
   ];
   const own: OwnPath[] = [
     ...(file === null ? [] : [{ what: 'the configuration', path: file }]),
+    ...(source.pins.file === null ? [] : [{ what: 'the approved definitions', path: source.pins.file }]),
     { what: 'the data folder', path: dataDir },
     ...(vault.keyFile === null ? [] : [{ what: 'the key of the secrets', path: vault.keyFile }]),
   ];
@@ -182,6 +187,7 @@ export function resolveConfig(
     uriStyle: settings.uriStyle,
     startWait: settings.startWait,
     watch: settings.watch,
+    pins: source.pins,
     revisions:
       context.variable('MCP_SUPPORTED_VERSIONS', `a list of ${ALL_REVISIONS.join(', ')}`, readRevisions) ??
       settings.revisions ??
@@ -203,6 +209,7 @@ export function resolveConfig(
     written: () => ({ settings: source.written ?? {}, servers: resolved.written }),
     notices: [
       ...source.notices,
+      ...source.pins.notices,
       ...resolved.notices,
       ...(settings.security.reachableConfig === 'warn' ? reaching : []),
       ...dryRunNotices(policy, security),

@@ -21,6 +21,7 @@ import {
   valueAt,
 } from './issues.ts';
 import { type ParsedText, parseConfig, readConfigText, withLines } from './parse.ts';
+import { loadPins, NO_PINS } from './pins.ts';
 import { type ConfigFile, fileSchema } from './schema.ts';
 import { entriesOf, type ServerEntry } from './servers.ts';
 import { loadTasks, tasksInCode } from './tasks.ts';
@@ -161,6 +162,7 @@ async function loadDocument(
         cwd,
         env,
         tasks: await loadTasks(foreign.settings, document, file),
+        pins: await loadPins(file, foreign.settings.lock),
         written: foreign.written,
         notices: [...notices, ...foreign.notices],
         lineOf,
@@ -181,6 +183,7 @@ async function loadDocument(
         cwd,
         env,
         tasks: await loadTasks(settings, document, file),
+        pins: await loadPins(file, settings.lock),
         written: toObject(
           withoutEntries(
             value,
@@ -219,6 +222,7 @@ async function loadPersona(file: string, { name, value }: ParsedText, { cwd, env
     cwd,
     env,
     tasks: tasksInCode(settings, document),
+    pins: await loadPins(file, settings.lock),
     written: foreign.written,
     notices: [...problems.map((problem) => `${name}: ${problem}`), ...foreign.notices],
   });
@@ -248,6 +252,7 @@ export function configFromValue(
     cwd,
     env,
     tasks: tasksInCode(settings, document),
+    pins: NO_PINS,
     written: toObject(value),
     notices: [],
   });

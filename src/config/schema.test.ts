@@ -273,6 +273,7 @@ describe('the message of the schema for', () => {
 it('accepts an empty configuration and fills in every default', () => {
   expect(withoutNulls(fileSchema.parse({}))).toEqual({
     callThrough: 'auto',
+    lock: 'warn',
     inheritEnv: [],
     watch: true,
     selection: 'own',

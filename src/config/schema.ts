@@ -59,6 +59,13 @@ export const settingsShape = {
       'Whether an edit of this file is applied at once. `confirm`: an edit that adds or changes a server, or changes ' +
         'what is allowed, waits for SIGHUP or `/reload`. `false`: every edit does.',
     ),
+  lock: choice(['warn', 'hold', 'off'])
+    .prefault('warn')
+    .describe(
+      'What happens to definitions of servers that differ from `tools.lock`, the file next to this one that ' +
+        '`toolgate lock approve` writes. `warn`: they are reported. `hold`: the approved ones stay listed and cannot ' +
+        'be used, and new ones are left out. `off`: nothing.',
+    ),
   start_wait: duration(0)
     .prefault('5s')
     .describe('How long a list waits for servers that are still starting before it answers with what is available.'),

@@ -14,6 +14,7 @@ import type { Pipeline } from '../calls/pipeline.ts';
 import { createProgramCalls, type ProgramCalls } from '../calls/program.ts';
 import type { McpTasks } from '../calls/tasks/tasks.ts';
 import type { Catalog } from '../catalog/catalog.ts';
+import type { Offer } from '../catalog/item.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvVars } from '../config/expand.ts';
 import type { FirstList } from '../controls/first-list.ts';
@@ -170,6 +171,11 @@ export interface Gateway extends ProgramCalls {
   /** The state of each server. */
   statuses(): WatchedServer[];
   /**
+   * What each server offers, or last offered, as it says itself.
+   * @internal
+   */
+  offers(): readonly ServerOffer[];
+  /**
    * Everything about its servers and clients.
    * @internal
    */
@@ -180,6 +186,14 @@ export interface Gateway extends ProgramCalls {
   isReady(): boolean;
   /** Lets running calls finish, then stops every server. */
   close(): Promise<void>;
+}
+
+/** What a server offers, or last offered. */
+export interface ServerOffer {
+  readonly key: string;
+  readonly offer: Offer;
+  /** Whether it runs, so that this is what it offers now. */
+  readonly isCurrent: boolean;
 }
 
 /** Starts the servers of a configuration and returns the gateway without waiting for them; `tried()` waits. */
@@ -210,6 +224,7 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
     metrics,
     figures: metrics,
     sets,
+    offers: () => fleet.contributions().map(({ key, offer, absence }) => ({ key, offer, isCurrent: absence === null })),
     toolsets,
     shelf: toolsets,
     toolsetFolders: defaults.folders,

@@ -27,7 +27,9 @@ import { createPipeline, type Pipeline } from '../calls/pipeline.ts';
 import { createCallerSubscriptions } from '../calls/subscriptions.ts';
 import { createMcpTasks, type McpTasks } from '../calls/tasks/tasks.ts';
 import { type Absence, buildCatalog, type Catalog, type Contribution, EMPTY_CATALOG } from '../catalog/catalog.ts';
+import type { Entry } from '../catalog/entry.ts';
 import type { Offer } from '../catalog/item.ts';
+import { pinnedOffer } from '../catalog/pins.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvVars } from '../config/expand.ts';
 import { markInside } from '../config/inside.ts';
@@ -241,6 +243,7 @@ export class Root {
       runControl: this.controlCalls.run,
       isStarting: () => this.startup?.current != null,
       mayBeClaimed: ({ name, sourceId }) => this.fleet.mayClaim(name, sourceId, this.config),
+      heldReason: (entry) => this.#heldReason(entry),
       started: (keys) => this.#started(keys),
     });
     this.callers = new Callers({
@@ -489,7 +492,10 @@ export class Root {
     const { config } = this;
     const since = Date.parse(this.startedAt);
     const broken = config.broken.flatMap((one) => brokenContribution(one, since));
-    const contributions = [...this.fleet.contributions(), ...broken];
+    const contributions = [...this.fleet.contributions(), ...broken].map((one) => ({
+      ...one,
+      offer: pinnedOffer(one.key, one.offer, config.pins),
+    }));
     const names = [...contributions.map(({ namespace }) => namespace), ...(this.folders?.namespacesOf(config) ?? [])];
     this.namespaces = new Set(names.filter((name) => name !== ''));
     const { names: style, nameLimit, macros } = config;
@@ -499,6 +505,15 @@ export class Root {
     this.catalog = buildCatalog(this.catalog.version + 1, withMacros(macros, contributions), inputs.builtIn, config);
     this.views.forget();
     return true;
+  }
+
+  #heldReason({ sourceId, sourceKey, kind, item }: Entry): string | null {
+    const { pins } = this.config;
+    if (pins.mode !== 'hold') return null;
+    const offer = this.fleet.contributions().find(({ id }) => id === sourceId)?.offer;
+    if (offer === undefined) return null;
+    const now = pinnedOffer(sourceKey, offer, pins).items.find((one) => one.kind === kind && one.name === item.name);
+    return now?.held ?? null;
   }
 
   /** Emits the event for the catalog in force, once per catalog. */

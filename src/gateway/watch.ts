@@ -62,9 +62,9 @@ export function followConfigAndSignal(
   };
 }
 
-/** The configuration file, and the rule files that it names. */
-function filesOf({ file, tasks }: Config): readonly string[] {
-  return file === null ? [] : [file, ...tasks.files];
+/** The configuration file, the rule files that it names, and what was approved. */
+function filesOf({ file, tasks, pins }: Config): readonly string[] {
+  return file === null ? [] : [file, ...tasks.files, ...(pins.mode === 'off' || pins.file === null ? [] : [pins.file])];
 }
 
 /** How often the files are read again because they changed meanwhile. */

@@ -183,6 +183,9 @@ function findStep(catalog: Catalog, { tool }: MacroStep): Entry | undefined {
 
 /** Checked before the first step, so that a macro does not stop halfway because a tool is missing. */
 function requireSteps(macro: MacroConfig, catalog: Catalog): void {
+  const held = macro.steps.map((one) => findStep(catalog, one)?.item.held).find((text) => text !== undefined);
+  if (held !== undefined)
+    throw new GatewayError('item_held', `The macro "${macro.name}" cannot run. ${held} Nothing was done.`);
   const step = macro.steps.find((one) => findStep(catalog, one) === undefined);
   if (step === undefined) return;
   const text = `The macro "${macro.name}" cannot run: the tool "${step.tool}" is not available. Nothing was done.`;
