@@ -22,6 +22,7 @@ import {
 import { mkdir, readFile, stat, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { messageOf } from '../base/errors.ts';
 import { findExecutable } from '../base/executable.ts';
 import { createFile } from '../base/files.ts';
 import { isAlive } from '../base/lock.ts';
@@ -124,12 +125,17 @@ function run(
   if (child.pid !== undefined) mark?.names(child.pid);
   const ended = new Promise<InstallEnd>((resolve) => {
     const end = (problem: string, isOver: boolean) => {
-      const log = withoutCredentials(readEnd(output.stderr).replace(COUNTED, ''));
-      const found = isOver ? readReport(readEnd(output.stdout, Number.POSITIVE_INFINITY)) : null;
+      try {
+        const log = withoutCredentials(readEnd(output.stderr).replace(COUNTED, ''));
+        const found = isOver ? readReport(readEnd(output.stdout, Number.POSITIVE_INFINITY)) : null;
+        resolve({ report: found, log, problem });
+      } catch (error) {
+        // What a script of the package printed may look like a report, and a disk may fail.
+        resolve({ report: null, log: '', problem: `has no report that can be read: ${messageOf(error)}` });
+      }
       closeSync(output.stdout);
       closeSync(output.stderr);
       mark?.done();
-      resolve({ report: found, log, problem });
     };
     child.once('error', (error) => child.pid === undefined && end(error.message, false));
     child.once('exit', (code, signal) =>
@@ -173,11 +179,15 @@ export function hasNpmShell(): boolean {
 /** Two files without names: they are gone with the last process that has them open, however it ends. */
 function openUnnamed(): { readonly stdout: number; readonly stderr: number } {
   const folder = mkdtempSync(join(tmpdir(), 'toolgate-install-'));
+  let stdout: number | null = null;
   try {
-    const stdout = openSync(join(folder, 'stdout'), 'a+', 0o600);
+    stdout = openSync(join(folder, 'stdout'), 'a+', 0o600);
     return { stdout, stderr: openSync(join(folder, 'stderr'), 'a+', 0o600) };
+  } catch (error) {
+    if (stdout !== null) closeSync(stdout);
+    throw error;
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    remove(folder);
   }
 }
 
@@ -262,11 +272,25 @@ async function takeMark({ mark: file, isWanted }: InstallOptions): Promise<Mark 
     // At once, because the gateway may be killed before it gets to anything else, and the install goes on.
     names(pid) {
       const temporary = `${file}.${pid}.tmp`;
-      writeFileSync(temporary, markOf(pid), { mode: 0o600 });
-      renameSync(temporary, file);
+      try {
+        writeFileSync(temporary, markOf(pid), { mode: 0o600 });
+        renameSync(temporary, file);
+      } catch {
+        // The mark goes on naming this process, which is right for as long as this process lives.
+        remove(temporary);
+      }
     },
-    done: () => rmSync(file, { force: true }),
+    done: () => remove(file),
   };
+}
+
+/** A mark that stays is ignored once the process that it names has ended. */
+function remove(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+  } catch {
+    // The disk fails, or is read-only.
+  }
 }
 
 async function isInstalling(file: string): Promise<boolean> {

@@ -13,9 +13,7 @@ it('a start or a write that fails anywhere is told with its cause, and works aga
   const life = await startLife({ packages: true });
   const cases = await life.learn(Object.keys(life.acts));
   const wrong: string[] = [];
-  for (const one of cases)
-    for (const fault of faultsOf(one.kind))
-      for (const found of await life.suffer(one, fault)) wrong.push(`${fault}, ${one.act}, ${one.site}: ${found}`);
+  for (const one of cases) wrong.push(...(await life.suffer(one, faultsOf(one.kind))));
   console.log(`${cases.length} places`);
   await life.close();
   expect(wrong).toEqual([]);
@@ -23,14 +21,14 @@ it('a start or a write that fails anywhere is told with its cause, and works aga
 
 it('starts and writes that fail at random never end the gateway', LONG, async () => {
   const random = createRandom();
+  console.log(`seed ${random.seed}`);
   const life = await startLife();
   const wrong: string[] = [];
   for (let round = 0; round < 100; round++) {
     const act = random.pick(Object.keys(life.acts));
     const kind = random.pick(['spawn', 'write'] as const);
     const fault = random.pick(faultsOf(kind));
-    const found = await life.sufferAnywhere(act, () => (random.chance(0.3) ? fault : null), kind);
-    wrong.push(...found.map((one) => `${fault} at random, ${act}, seed ${random.seed}: ${one}`));
+    wrong.push(...(await life.sufferAnywhere(act, () => (random.chance(0.3) ? fault : null), kind)));
   }
   await life.close();
   expect(wrong).toEqual([]);

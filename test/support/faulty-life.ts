@@ -22,9 +22,9 @@ export interface Life {
   readonly acts: Readonly<Record<string, Act>>;
   /** Does these once, so that every place that starts or writes is known. Returns them by act. */
   learn(names: readonly string[]): Promise<Case[]>;
-  /** Does it while calls from there fail, and again when they do not. Returns what is wrong. */
-  suffer(one: Case, fault: Fault): Promise<string[]>;
-  /** The same with failures everywhere, each with this probability. */
+  /** Does it while calls from there fail, in each of these ways, and again when they do not. Returns what is wrong. */
+  suffer(one: Case, faults: readonly Fault[]): Promise<string[]>;
+  /** The same with failures everywhere, as `chance` says. */
   sufferAnywhere(act: string, chance: () => Fault | null, kind: FaultKind): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -208,8 +208,8 @@ export async function startLife(options: { readonly packages?: boolean } = {}): 
     return wrong;
   }
 
-  /** Does it while some calls fail, and again when none do. Returns what is wrong. */
-  async function suffer(name: string, fault: (site: Site, kind: FaultKind) => Fault | null): Promise<string[]> {
+  /** Does it while some calls fail. Returns what is wrong. */
+  async function fail(name: string, fault: (site: Site, kind: FaultKind) => Fault | null): Promise<string[]> {
     const wrong: string[] = [];
     let isRemovalRefused = false;
     failsFrom = gateway.stderr().length;
@@ -229,10 +229,16 @@ export async function startLife(options: { readonly packages?: boolean } = {}): 
     }
     const health = await fetch(`${gateway.origin}/health`).then(({ status }) => status, String);
     if (health !== 200) wrong.push(`health is ${health}`);
-    await acts[name]!(PATIENT).catch((error: Error) => wrong.push(`does not work again: ${error.message}`));
-    const isSound = async () => (await damage()).length === 0;
     if (isRemovalRefused)
       for (const path of [data, commands].flatMap(filesIn)) if (path.endsWith('.tmp')) left.add(path);
+    return wrong;
+  }
+
+  /** Does it when no call fails any more. Returns what is wrong. */
+  async function recover(name: string): Promise<string[]> {
+    const wrong: string[] = [];
+    await acts[name]!(PATIENT).catch((error: Error) => wrong.push(`does not work again: ${error.message}`));
+    const isSound = async () => (await damage()).length === 0;
     await waitFor(isSound, 5_000).catch(async () => wrong.push(...(await damage())));
     wrong.push(...injector.uncaught.splice(0).map((error) => `uncaught: ${(error as Error)?.stack ?? error}`));
     return wrong;
@@ -262,8 +268,19 @@ export async function startLife(options: { readonly packages?: boolean } = {}): 
       }
       return cases;
     },
-    suffer: ({ act, site }, fault) => suffer(act, (at) => (at === site ? fault : null)),
-    sufferAnywhere: (act, chance, wanted) => suffer(act, (_, kind) => (kind === wanted ? chance() : null)),
+    async suffer({ act, site }, faults) {
+      const wrong: string[] = [];
+      for (const fault of faults) {
+        const found = await fail(act, (at) => (at === site ? fault : null));
+        wrong.push(...found.map((one) => `${fault}: ${one}`));
+      }
+      wrong.push(...(await recover(act)));
+      return wrong.map((one) => `${act}, ${site}: ${one}`);
+    },
+    async sufferAnywhere(act, chance, wanted) {
+      const wrong = await fail(act, (_, kind) => (kind === wanted ? chance() : null));
+      return [...wrong, ...(await recover(act))].map((one) => `${act}, ${wanted} at random: ${one}`);
+    },
     async close() {
       injector.remove();
       await client.close();
