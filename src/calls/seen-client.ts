@@ -10,10 +10,9 @@ interface WaitingCall {
   waiting: { quit(): void } | null;
 }
 
-/** Milliseconds that an answer waits at most until its client has listed again. */
-const LONGEST_WAIT = 1_000;
-
 export class SeenClient {
+  /** Milliseconds that an answer waits at most until its client has listed again. Tests of other things shorten it. */
+  static longestWait = 1_000;
   traits: ClientTraits;
   /** What it saw when it last listed its tools; null before the first time. */
   seen: View | null = null;
@@ -47,7 +46,7 @@ export class SeenClient {
       call.waiting = null;
       proceed(hasListed);
     };
-    const latest = performance.now() + LONGEST_WAIT;
+    const latest = performance.now() + SeenClient.longestWait;
     const settle = () => {
       clearTimeout(timer);
       timer = setTimeout(end, Math.min(this.traits.settle, latest - performance.now()), true);
@@ -56,7 +55,7 @@ export class SeenClient {
       this.#waiting.delete(settle);
       this.#isDeaf = true;
       end(false);
-    }, LONGEST_WAIT);
+    }, SeenClient.longestWait);
     this.#waiting.add(settle);
     call.waiting = {
       quit: () => {

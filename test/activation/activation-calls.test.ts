@@ -6,7 +6,7 @@ import {
   activated,
   call,
   callText,
-  doors,
+  doorsOf,
   enter,
   ownError,
   promptNames,
@@ -20,6 +20,8 @@ import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { asGiven, codeAt, headerMissing } from './eras.ts';
+
+const doors = doorsOf('activation-calls');
 
 const failing = fileURLToPath(new URL('./failing.mjs', import.meta.url));
 const all = 'active_toolsets = ["*"]\n';

@@ -3,9 +3,11 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
-import { callText, catalogLines, doors, enter, promptNames, resourceUris, toolNames } from '../support/doors.ts';
+import { callText, catalogLines, doorsOf, enter, promptNames, resourceUris, toolNames } from '../support/doors.ts';
 import { fixture, server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
+
+const doors = doorsOf('activation-configuration');
 
 interface Whoami {
   readonly name: string;

@@ -6,7 +6,7 @@ import {
   call,
   callText,
   catalogLines,
-  doors,
+  doorsOf,
   enter,
   isPipe,
   ownError,
@@ -18,6 +18,8 @@ import {
   useGateway,
 } from '../support/doors.ts';
 import { server, serversToml } from '../support/server.ts';
+
+const doors = doorsOf('activation');
 
 const git = server(
   'basic',

@@ -1,11 +1,13 @@
 /** `controls = "auto"`: few tools are shown directly, many as a catalog. */
 import { describe, expect, it } from 'vitest';
 import { configFromValue } from '../../src/index.ts';
-import { type Client, doors, enter } from '../support/doors.ts';
+import { type Client, doorsOf, enter } from '../support/doors.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { replaceFile } from '../support/running-gateway.ts';
 import { server, serversToml } from '../support/server.ts';
+
+const doors = doorsOf('auto');
 
 const many = (count: number, name: string) =>
   server('basic', '--name', name, '--tools', Array.from({ length: count }, (_, i) => `t${i}`).join());

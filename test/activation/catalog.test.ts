@@ -2,10 +2,12 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { activated, call, callText, catalogLines, doors, enter, toolNames } from '../support/doors.ts';
+import { activated, call, callText, catalogLines, doorsOf, enter, toolNames } from '../support/doors.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
+
+const doors = doorsOf('catalog');
 
 const all = 'active_toolsets = ["*"]\n';
 

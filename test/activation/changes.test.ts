@@ -6,7 +6,7 @@ import {
   activated,
   callText,
   catalogLines,
-  doors,
+  doorsOf,
   enter,
   expectTold,
   type Guest,
@@ -19,6 +19,8 @@ import {
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
+
+const doors = doorsOf('changes');
 
 const growing = fileURLToPath(new URL('./growing.mjs', import.meta.url));
 const git = server('basic', '--name', 'git', '--tools', 'status,push', '--resources', 'log://1', '--prompts', 'p');

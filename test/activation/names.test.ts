@@ -8,7 +8,7 @@ import {
   call,
   callText,
   catalogLines,
-  doors,
+  doorsOf,
   enter,
   ownError,
   promptNames,
@@ -21,6 +21,8 @@ import { arrived } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
+
+const doors = doorsOf('names');
 
 const all = 'active_toolsets = ["*"]\n';
 const offer = ['--tools', 'list,日本', '--resources', 'p://list', '--templates', 'p://{id}', '--prompts', 'sum'];

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
   activated,
-  doors,
+  doorsOf,
   enter,
   type Guest,
   isModern,
@@ -17,6 +17,8 @@ import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { codeAt, headerMissing } from './eras.ts';
+
+const doors = doorsOf('resources');
 
 const a = ['--name', 'A', '--resources', 'n://1,n://2,shared://x', '--templates', 'n://{id},n://{id}/text'];
 const b = ['--name', 'B', '--resources', 'm://1,shared://x', '--templates', 'm://{id}'];

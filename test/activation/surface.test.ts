@@ -12,7 +12,7 @@ import {
   activated,
   call,
   callText,
-  doors,
+  doorsOf,
   enter,
   type Guest,
   ownError,
@@ -24,6 +24,8 @@ import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { isWide } from '../support/wide.ts';
+
+const doors = doorsOf('surface');
 
 const LIMIT = 2_000;
 

@@ -13,6 +13,7 @@ import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
+import { isWide, some } from '../support/wide.ts';
 
 useProcesses();
 
@@ -121,29 +122,39 @@ it('no planted secret appears in logs, audit, replies or files of Toolgate', asy
   seen['command lines of stdio'] = commandLines(pipe.pid);
   await pipe.stop();
   seen['log of stdio'] = pipe.stderr();
-  const young = await startModernStdio(again);
-  await waitFor(async () => (await young.client.listTools()).tools.some(({ name }) => name === 'l_echo'));
-  seen['answers on modern stdio'] = await drive(young.client as Caller);
-  await young.stop();
-  seen['log of modern stdio'] = young.stderr();
+  // The answers of that era were read over HTTP, and the log of this door above.
+  if (isWide) {
+    const young = await startModernStdio(again);
+    await waitFor(async () => (await young.client.listTools()).tools.some(({ name }) => name === 'l_echo'));
+    seen['answers on modern stdio'] = await drive(young.client as Caller);
+    await young.stop();
+    seen['log of modern stdio'] = young.stderr();
+  }
 
   const commands = [
     ['list', 'servers'],
-    ['list', 'servers', '--json'],
     ['doctor'],
-    ['doctor', '--json'],
-    ['call', 'dead_x'],
     ['call', 'l_crash', '--log-level', 'debug'],
     ['audit', 'query', '--limit', '0', '--json'],
-    ['audit', 'usage'],
+    // These show the same in another form, or less.
+    ...some(
+      [
+        ['list', 'servers', '--json'],
+        ['doctor', '--json'],
+        ['call', 'dead_x'],
+        ['audit', 'usage'],
+      ],
+      [],
+    ),
   ];
   for (const command of commands) {
-    const { stdout, stderr } = await runCli(command, { cwd: http.cwd, env: options.env });
+    const { stdout, stderr } = await runCli(command, { cwd: http.cwd, env: options.env, process: isWide });
     seen[`toolgate ${command.join(' ')}`] = stdout + stderr;
   }
   const wrong = await runCli(['doctor'], {
     config: `${config}\nmodes = "x"\n[limits]\nbody = "${env.SOME_API_KEY}"\n`,
     env: options.env,
+    process: isWide,
   });
   seen['a configuration that is refused'] = wrong.stdout + wrong.stderr;
   expect(wrong.code).toBe(2);
@@ -162,6 +173,6 @@ it('no planted secret appears in logs, audit, replies or files of Toolgate', asy
   expect(seen['toolgate doctor']).toContain('leaky: [redacted]');
   expect(seen['toolgate list servers']).toContain('dead');
   const calls = readLines(auditOf(http.cwd)).filter(isCall);
-  expect(calls.length).toBeGreaterThan(20);
+  expect(calls.length).toBeGreaterThan(15);
   expect(calls.some(({ arguments: args }) => String(args).includes('"secret":"[redacted]"'))).toBe(true);
 }, 120_000);

@@ -6,9 +6,8 @@ import {
   call,
   callText,
   type Door,
-  doors,
+  doorsOf,
   enter,
-  isPipe,
   ownError,
   received,
   refusal,
@@ -20,6 +19,9 @@ import { enveloped, mirrored } from '../support/modern.ts';
 import { modernMethods, startServer, tool } from '../support/plain-http-server.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
+import { some } from '../support/wide.ts';
+
+const doors = doorsOf('aliases');
 
 const servers = serversToml({
   git: server('basic', '--name', 'git', '--tools', 'status,commit,log.all', '--prompts', 'sum'),
@@ -152,21 +154,22 @@ describe.each(doors)('a call by alias while servers are still starting over %s',
 });
 
 describe('a server called by an alias', () => {
-  const modernDoors = doors.filter((door): door is Door => !isPipe(door));
-
-  it.each(modernDoors)('over HTTP gets its own tool name in body and headers (%s)', async (door) => {
-    const kept = { resultType: 'complete', ttlMs: 0, cacheScope: 'public' };
-    const upstream = await startServer(modernMethods({ 'tools/list': () => ({ ...kept, tools: [tool('do-it')] }) }));
-    const config = `names = "flat"\ncontrols = []\n[[servers]]\nnamespace = "up-1"\nurl = "${upstream.url}"\n`;
-    const { client } = await enter(door, { config });
-    for (const name of ['up_1_do_it', 'up-1:do-it', 'up-1.do-it', 'do-it']) {
-      await client.callTool({ name, arguments: {} });
-      const { headers, message } = upstream.of('tools/call').at(-1)!;
-      expect(headers['mcp-name'], name).toBe('do-it');
-      expect(message).toMatchObject({ params: { name: 'do-it' } });
-    }
-    expect(upstream.of('tools/call')).toHaveLength(4);
-  });
+  it.each(some<Door>(['http', 'modern http'], ['modern http']))(
+    'over HTTP gets its own tool name in body and headers (%s)',
+    async (door) => {
+      const kept = { resultType: 'complete', ttlMs: 0, cacheScope: 'public' };
+      const upstream = await startServer(modernMethods({ 'tools/list': () => ({ ...kept, tools: [tool('do-it')] }) }));
+      const config = `names = "flat"\ncontrols = []\n[[servers]]\nnamespace = "up-1"\nurl = "${upstream.url}"\n`;
+      const { client } = await enter(door, { config });
+      for (const name of ['up_1_do_it', 'up-1:do-it', 'up-1.do-it', 'do-it']) {
+        await client.callTool({ name, arguments: {} });
+        const { headers, message } = upstream.of('tools/call').at(-1)!;
+        expect(headers['mcp-name'], name).toBe('do-it');
+        expect(message).toMatchObject({ params: { name: 'do-it' } });
+      }
+      expect(upstream.of('tools/call')).toHaveLength(4);
+    },
+  );
 
   it('over stdio gets its own tool name', async () => {
     const log = `${tempFolder()}/log`;

@@ -3,10 +3,12 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runDoctorIn } from '../support/doctor.ts';
-import { callText, doors, enter, promptNames, resourceUris, templateUris, useGateway } from '../support/doors.ts';
+import { callText, doorsOf, enter, promptNames, resourceUris, templateUris, useGateway } from '../support/doors.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serverEntry, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
+
+const doors = doorsOf('flat');
 
 const flat = 'names = "flat"\ncontrols = []\n';
 const hashed = (name: string) => expect.stringMatching(new RegExp(`^${name}_[0-9a-f]{8}$`));

@@ -1,10 +1,11 @@
 /** Definitions in lists are the upstream's own bytes. Only the namespace is added to the name or URI. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { runs } from '../support/wide.ts';
 import { json, jsonObject, megabyte } from './json.ts';
 import { doors, eras, type RawOffer, upstreams, useRoutes } from './paths.ts';
 
-const PER_KIND = 200;
+const PER_KIND = runs(200);
 
 /** Definitions as text, each with its own name or URI, in any position. */
 function definitions(identity: string, prefix: string): string[] {

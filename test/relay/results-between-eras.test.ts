@@ -1,7 +1,7 @@
 /** A result is the same for legacy and modern clients, byte for byte, except for members that the eras prescribe. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isWide, runs } from '../support/wide.ts';
+import { isWide, onePart, runs } from '../support/wide.ts';
 import { core, manner, modernFields, objectOf, withFields } from './arbitrary.ts';
 import { ERA_FIELDS, heard, isLong, splitOutcome } from './eras.ts';
 import { megabyte } from './json.ts';
@@ -94,14 +94,18 @@ describe('a result of a server', () => {
   });
 });
 
-describe.each(titled(paths.filter(({ client, upstream }) => client !== upstream)))('%s', (_, path) => {
+const crossing = paths.filter(({ client, upstream }) => client !== upstream);
+
+describe.each(titled(crossing))('%s', (_, path) => {
   it.each(['{}', '{ }', '{\t}', `{${' '.repeat(20_000)}}`])('delivers an empty result', async (empty) => {
     for (const method of methods) {
       const sent = path.upstream === 'modern' ? empty.replace('{', '{"resultType":"complete"') : empty;
       for (const cuts of ['', ',"test/cuts":[150]']) check(sent, await receive(path, method, sent, cuts), path, method);
     }
   });
+});
 
+describe.each(titled(onePart(2, crossing)))('%s', (_, path) => {
   it('delivers up to a megabyte, in pieces', async () => {
     for (const [big, cut] of fc.sample(fc.tuple(megabyte, fc.integer({ min: 100, max: 900_000 })), isWide ? 3 : 1)) {
       const rest = `"content":[{"resultType":1}], "big" :${big},"structuredContent":{"x":1.0}}`;

@@ -12,6 +12,7 @@ import { descendants, running, waitFor } from '../support/processes.ts';
 import { server, startHttpServer } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
+import { some } from '../support/wide.ts';
 
 useProcesses();
 
@@ -164,14 +165,14 @@ describe('a folder of tools', () => {
         }
       }),
     );
-    for (const value of ['second value', 'third value', 'fourth value']) {
+    for (const value of some(['second value', 'third value', 'fourth value'], ['second value'])) {
       await store.set('TS_KEY', 'ts', value);
       await gets('ts', 'TS_KEY', value);
     }
     isOver = true;
     await load;
     expect(failed).toEqual([]);
-    expect(calls).toBeGreaterThan(10);
+    expect(calls).toBeGreaterThan(3);
     expect(others()).toEqual(before);
   });
 

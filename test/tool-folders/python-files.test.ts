@@ -7,6 +7,36 @@ import { tempFolder } from '../support/temp.ts';
 import { isWide } from '../support/wide.ts';
 
 const one = (name: string) => `from fastmcp.tools import tool\n\n@tool\ndef ${name}() -> str:\n    return "${name}"\n`;
+/** Written for the FastMCP of version 1 of the MCP SDK. */
+const SDK = `from mcp.server.fastmcp import Context, FastMCP, Image
+from mcp.server.fastmcp.exceptions import ToolError
+from mcp.server.fastmcp.prompts.base import UserMessage
+
+mcp = FastMCP("Demo", host="0.0.0.0", port=8000, stateless_http=True)
+
+@mcp.tool()
+def add(a: int, b: int) -> int:
+    """Adds two numbers."""
+    return a + b
+
+@mcp.tool(title="Greet", structured_output=False)
+async def greet(name: str, ctx: Context) -> str:
+    await ctx.info("greeting")
+    if name == "":
+        raise ToolError("nobody")
+    return f"Hello, {name}!"
+
+@mcp.resource("demo://readme")
+def readme() -> str:
+    return "read"
+
+@mcp.prompt()
+def ask(topic: str) -> list[UserMessage]:
+    return [UserMessage(f"Tell me about {topic}.")]
+
+if __name__ == "__main__":
+    mcp.run()
+`;
 const names = (host: { ready: { tools: { name: string }[] } }) => host.ready.tools.map(({ name }) => name);
 
 describe.skipIf(noPython)('the Python files of a folder', () => {
@@ -35,46 +65,6 @@ describe.skipIf(noPython)('the Python files of a folder', () => {
     expect(host.ready.tools[2]?._meta).toMatchObject({ 'toolgate/file': 'my-tools.py' });
   });
 
-  it('may use the FastMCP of version 1 of the MCP SDK, whichever version is installed', async () => {
-    const host = await startHost({
-      'sdk.py': `from mcp.server.fastmcp import Context, FastMCP, Image
-from mcp.server.fastmcp.exceptions import ToolError
-from mcp.server.fastmcp.prompts.base import UserMessage
-
-mcp = FastMCP("Demo", host="0.0.0.0", port=8000, stateless_http=True)
-
-@mcp.tool()
-def add(a: int, b: int) -> int:
-    """Adds two numbers."""
-    return a + b
-
-@mcp.tool(title="Greet", structured_output=False)
-async def greet(name: str, ctx: Context) -> str:
-    await ctx.info("greeting")
-    if name == "":
-        raise ToolError("nobody")
-    return f"Hello, {name}!"
-
-@mcp.resource("demo://readme")
-def readme() -> str:
-    return "read"
-
-@mcp.prompt()
-def ask(topic: str) -> list[UserMessage]:
-    return [UserMessage(f"Tell me about {topic}.")]
-
-if __name__ == "__main__":
-    mcp.run()
-`,
-    });
-    expect(host.ready.failed).toEqual([]);
-    expect(names(host)).toEqual(['add', 'greet']);
-    expect(host.ready.tools[1]).toMatchObject({ title: 'Greet' });
-    expect(JSON.stringify(await host.call('add', { a: 1, b: 2 }))).toContain('3');
-    expect(JSON.stringify(await host.call('greet', { name: 'Ada' }))).toContain('Hello, Ada!');
-    expect(JSON.stringify(await host.call('greet', { name: '' }))).toContain('nobody');
-  });
-
   // A gateway starts no worker for such a folder.
   if (isWide)
     it('may be missing', async () => {
@@ -83,7 +73,7 @@ if __name__ == "__main__":
       expect((await host.call('x')).error?.code).toBe('tool_not_found');
     });
 
-  it('are reported with file and line if broken, and do not hide the others', async () => {
+  it('are reported with file and line if broken or if they repeat a name, and do not hide the others', async () => {
     const host = await startHost({
       'a_syntax.py': 'x = 1\ndef broken(:\n',
       'b_missing.py': 'import os\n\nimport a_package_that_is_not_there\n',
@@ -93,9 +83,12 @@ if __name__ == "__main__":
       'f_good.py': one('good'),
       'g_varargs.py': `${one('fine')}\n@tool\ndef bad(*args): pass\n`,
       'h_auth.py': 'from fastmcp.tools import tool\n@tool(auth=lambda ctx: True)\ndef guarded(): pass\n',
+      'j_first.py': one('same'),
+      'k_second.py': `${one('same')}\n${one('more')}`,
       'i_bytes.py': new Uint8Array([0x78, 0x20, 0x3d, 0x20, 0x22, 0xff, 0x22, 0x0a]),
     });
-    expect(names(host)).toEqual(['good', 'fine']);
+    expect(names(host)).toEqual(['good', 'fine', 'same', 'more']);
+    expect(host.ready.tools[2]?._meta).toMatchObject({ 'toolgate/file': 'j_first.py' });
     expect(host.ready.failed).toEqual([
       { file: 'a_syntax.py', line: 2, message: expect.stringMatching(/^SyntaxError: /) },
       {
@@ -115,17 +108,13 @@ if __name__ == "__main__":
         message:
           'tool "guarded": auth= works only in a FastMCP server. Use a policy of Toolgate to decide who may use the tool.',
       },
+      {
+        file: 'k_second.py',
+        line: 3,
+        message: 'tool "same": j_first.py already has a tool of that name. Rename one of them.',
+      },
     ]);
     expect((await host.call('good')).ok).toBe(true);
-  });
-
-  it('with duplicate tool names: the first wins and the other is reported', async () => {
-    const host = await startHost({ 'a.py': one('same'), 'b.py': `${one('same')}\n${one('more')}` });
-    expect(names(host)).toEqual(['same', 'more']);
-    expect(host.ready.tools[0]?._meta).toMatchObject({ 'toolgate/file': 'a.py' });
-    expect(host.ready.failed).toEqual([
-      { file: 'b.py', line: 3, message: 'tool "same": a.py already has a tool of that name. Rename one of them.' },
-    ]);
   });
 
   describe('that import each other and modules', () => {
@@ -138,6 +127,7 @@ if __name__ == "__main__":
         'lib/deep.py': 'def deep(): return 2\n',
         'json.py': `import json\n${one('in_json')}\nassert json.dumps({}) == "{}"\n`,
         'wave.py': `import wave\n${one('in_wave')}\nassert wave.__file__ != __file__\n`,
+        'sdk.py': SDK,
         'loop.py': `import asyncio\nasyncio.run(asyncio.sleep(0))\n${one('looped')}`,
       });
     });
@@ -163,6 +153,14 @@ if __name__ == "__main__":
 
     it('may run their own event loop while being imported', () => {
       expect(toolsOf('loop.py')).toEqual(['looped']);
+    });
+
+    it('may use the FastMCP of version 1 of the MCP SDK, whichever version is installed', async () => {
+      expect(toolsOf('sdk.py')).toEqual(['add', 'greet']);
+      expect(host.ready.tools.find(({ name }) => name === 'greet')).toMatchObject({ title: 'Greet' });
+      expect(JSON.stringify(await host.call('add', { a: 1, b: 2 }))).toContain('3');
+      expect(JSON.stringify(await host.call('greet', { name: 'Ada' }))).toContain('Hello, Ada!');
+      expect(JSON.stringify(await host.call('greet', { name: '' }))).toContain('nobody');
     });
   });
 });
