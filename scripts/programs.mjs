@@ -34,6 +34,7 @@ export const programs = {
   },
   bubblewrap: { what: 'bubblewrap', find: () => onPath('bwrap'), packages: ['bubblewrap'] },
   script: { what: 'script', find: () => onPath('script'), packages: ['bsdutils'] },
+  openssl: { what: 'openssl', find: () => onPath('openssl'), packages: ['openssl'] },
   promtool: { what: 'promtool of Prometheus', find: () => onPath('promtool'), packages: [] },
 };
 

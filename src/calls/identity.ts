@@ -30,7 +30,7 @@ export interface Identity {
   /** What its token says about it; null without a JWT. Conditions of a policy can look at them. */
   readonly claims: TokenClaims | null;
   /** How it was established. */
-  readonly via: 'nothing' | 'token' | 'jwt' | 'header' | 'program';
+  readonly via: 'nothing' | 'token' | 'jwt' | 'certificate' | 'header' | 'program';
   /** @internal */
   readonly credential: Credential;
 }

@@ -35,6 +35,7 @@ export const commands = {
     details: [
       'The endpoint is /mcp. Tools over REST: /tools, /openapi.json, /docs. Probes: /health, /ready. Prometheus: /metrics.',
       'Set BEARER_TOKEN to require a token, or give each agent its own: toolgate agents add NAME.',
+      'With [http.tls] in the configuration it serves HTTPS, and can take client certificates.',
       'OTEL_EXPORTER_OTLP_ENDPOINT sends traces and metrics to a collector, if OpenTelemetry is installed.',
     ],
     examples: ['toolgate serve --port 9000', 'BEARER_TOKEN=$(openssl rand -hex 32) toolgate serve --host 0.0.0.0'],
@@ -48,10 +49,12 @@ export const commands = {
     details: [
       "The agent's token comes from TOOLGATE_TOKEN, or from the file named by TOOLGATE_TOKEN_FILE.",
       'It survives restarts of the gateway: requests wait, and the client is told to reload its lists.',
+      '--ca names the authority of a gateway with a certificate of your own; --cert and --key show a client certificate.',
     ],
     examples: ['TOOLGATE_TOKEN=… toolgate connect https://tools.example.com/mcp'],
     words: 1,
-    options: ['header', 'timeout'],
+    options: ['header', 'ca', 'cert', 'key', 'timeout'],
+    texts: { key: 'the private key of --cert' },
     load: async () => (await import('./connect.ts')).connect,
   },
   wait: {
@@ -59,7 +62,8 @@ export const commands = {
     summary: 'wait until a gateway is ready; exit 0 when it is, 1 when it takes too long',
     examples: ['toolgate wait http://gateway:8808 --timeout 2m'],
     words: 1,
-    options: ['timeout'],
+    options: ['ca', 'cert', 'key', 'timeout'],
+    texts: { key: 'the private key of --cert' },
     load: async () => (await import('./connect.ts')).wait,
   },
   status: {

@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
+import type { ClientTls } from '../config/launch.ts';
 import { openRemoteDoor } from '../doors/remote/door.ts';
+import { openClient, type RemoteClient } from '../doors/remote/exchange.ts';
 import { readDuration, readUrl } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import type { Options } from './options.ts';
@@ -22,6 +24,7 @@ export async function connect(args: readonly string[], options: Options, io: Com
       url: url.href,
       headers: () => ({ ...headers, ...credential(io) }),
       patience: readDuration('--timeout', options.timeout) ?? DEFAULT_TIMEOUT,
+      ...clientTls(options, io),
       note: (message) => io.stderr.write(`${paint('dim', plain(message), io, 'stderr')}\n`),
     },
     io.stdin,
@@ -31,6 +34,15 @@ export async function connect(args: readonly string[], options: Options, io: Com
   await door.close();
   io.stdin.destroy();
   return 0;
+}
+
+function clientTls({ ca, cert, key }: Options, io: CommandIo): { tls?: ClientTls } {
+  if (ca === undefined && cert === undefined && key === undefined) return {};
+  if ((cert === undefined) !== (key === undefined))
+    throw new GatewayError('usage', '--cert and --key belong together: give both of them, or neither.');
+  const path = (file: string) => resolve(io.cwd(), file);
+  const pair = cert === undefined || key === undefined ? null : { cert: path(cert), key: path(key) };
+  return { tls: { ca: ca === undefined ? null : path(ca), pair } };
 }
 
 /** Read for every connection: the file may be replaced while the agent runs. */
@@ -53,9 +65,10 @@ export async function wait(args: readonly string[], options: Options, io: Comman
   const { origin } = onlyUrl(args, 'wait');
   const timeout = readDuration('--timeout', options.timeout) ?? DEFAULT_TIMEOUT;
   const end = Date.now() + timeout;
+  const client = await openClient(clientTls(options, io).tls);
   let state = 'it has not been reached yet';
   while (Date.now() < end) {
-    state = await readState(origin);
+    state = await readState(origin, client);
     if (state === 'ready') {
       io.stderr.write(`${origin} is ready.\n`);
       return 0;
@@ -67,12 +80,12 @@ export async function wait(args: readonly string[], options: Options, io: Comman
 }
 
 /** "ready", or why it is not. */
-async function readState(origin: string): Promise<string> {
+async function readState(origin: string, { request, dispatcher }: RemoteClient): Promise<string> {
   try {
-    const response = await fetch(`${origin}/ready`, { signal: AbortSignal.timeout(5_000) });
-    if (response.ok) return 'ready';
-    const { status } = (await response.json().catch(() => ({}))) as { status?: unknown };
-    return typeof status === 'string' ? `it is ${status}` : `it answers with status ${response.status}`;
+    const { statusCode, body } = await request(`${origin}/ready`, { dispatcher, signal: AbortSignal.timeout(5_000) });
+    const { status } = (await body.json().catch(() => ({}))) as { status?: unknown };
+    if (statusCode >= 200 && statusCode < 300) return 'ready';
+    return typeof status === 'string' ? `it is ${status}` : `it answers with status ${statusCode}`;
   } catch (error) {
     return reasonOf(error);
   }

@@ -2,11 +2,13 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { unmatchedRules } from '../access/unmatched-rules.ts';
+import { readAuthorities, readKeyPair } from '../base/certificates.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { EventMap } from '../base/events.ts';
 import { getOrMake } from '../base/memo.ts';
 import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
+import type { TlsConfig } from '../config/http.ts';
 import { requireOutside } from '../config/inside.ts';
 import { secretsInArguments } from '../config/launch-secrets.ts';
 import { loadConfig } from '../config/load.ts';
@@ -119,8 +121,11 @@ async function identityFindings({ http, agents, dataDir }: Config): Promise<Diag
       message:
         'anyone who can reach the gateway (and has BEARER_TOKEN, if that is set) can act as any agent. Switch it off unless the network is trusted.',
     });
-  const trouble = http.jwt === null ? null : await issuerTrouble(http.jwt);
-  if (trouble !== null) findings.push({ level: 'warning', about: 'http.jwt', message: trouble });
+  findings.push(...(await tlsFindings(http.tls)));
+  for (const issuer of http.jwt) {
+    const trouble = await issuerTrouble(issuer);
+    if (trouble !== null) findings.push({ level: 'warning', about: 'http.jwt', message: trouble });
+  }
   try {
     const stored = (await openAgentStore(dataDir).read()) ?? [];
     const now = new Date().toISOString();
@@ -137,6 +142,31 @@ async function identityFindings({ http, agents, dataDir }: Config): Promise<Diag
     findings.push({ level: 'broken', about: 'agents', message: error.message });
   }
   return findings;
+}
+
+/** Certificates are renewed by programs that fail without a word. */
+const SOON = 14 * 24 * 3_600_000;
+
+async function tlsFindings(tls: TlsConfig | null): Promise<Diagnosis[]> {
+  if (tls === null) return [];
+  const about = 'http.tls';
+  try {
+    if (tls.clients !== null) readAuthorities(tls.clients.ca, 'http.tls.client_ca');
+    const { expires } = readKeyPair(tls.cert, tls.key, 'http.tls.cert', 'http.tls.key');
+    const days = Math.floor((expires - Date.now()) / (24 * 3_600_000));
+    const { mode } = await stat(tls.key);
+    return [
+      expires - Date.now() < SOON
+        ? { level: 'warning', about, message: `${tls.cert} expires in ${counted(days, 'day')}. Renew it.` }
+        : { level: 'ok', about, message: `${tls.cert}, valid for ${counted(days, 'day')}` },
+      ...(process.platform !== 'win32' && (mode & 0o007) !== 0
+        ? [{ level: 'warning' as const, about, message: `${tls.key} can be read by others. Run: chmod 600 ${tls.key}` }]
+        : []),
+    ];
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    return [{ level: 'broken', about, message: error.message }];
+  }
 }
 
 async function secretFindings({ vault, dataDir }: Config): Promise<Diagnosis[]> {

@@ -89,6 +89,8 @@ export const optionTable = {
     value: 'HEADER',
     text: 'a header for every request, such as "X-Namespace: git"; may be repeated',
   },
+  ca: { type: 'string', value: 'FILE', text: "authorities that the gateway's certificate may be from, in PEM form" },
+  cert: { type: 'string', value: 'FILE', text: 'the client certificate to show, in PEM form' },
   timeout: { type: 'string', value: 'TIME', text: 'how long to wait for the gateway (default 60s)' },
   help: { type: 'boolean', short: 'h', text: 'show this help' },
   version: { type: 'boolean', short: 'v', text: 'show the version' },

@@ -143,8 +143,12 @@ function connectText(
   { controls, http }: Config,
   io: CommandIo,
 ): string {
-  // With JWTs alone, clients find out by themselves where to get one.
-  const variable = token ? 'BEARER_TOKEN' : isOpen || http.jwt !== null ? null : 'TOOLGATE_TOKEN';
+  // With JWTs alone, clients find out by themselves where to get one. A certificate is not in the entry.
+  const variable = token
+    ? 'BEARER_TOKEN'
+    : isOpen || http.jwt.length > 0 || http.tls?.clients != null
+      ? null
+      : 'TOOLGATE_TOKEN';
   const headers = { Authorization: `Bearer \${${variable}}` };
   const server = { type: 'http', url, ...(variable === null ? {} : { headers }) };
   const header = variable === null ? '' : ` --header "Authorization: Bearer $${variable}"`;

@@ -133,6 +133,7 @@ export function resolveConfig(
   const folders = resolveFolders(settings.folders, settings.startTimeout, context);
   const dataDir = env.DATA_DIR ? resolve(cwd, env.DATA_DIR) : context.path(['data_dir'], settings.dataDir);
   const vault = resolveVault(settings.secrets, context);
+  const http = resolveHttp(settings.http, context);
   const resolved = resolveServers(
     entries,
     {
@@ -144,7 +145,7 @@ export function resolveConfig(
       folders,
       withheld: tokenVariables(settings.agents),
       inheritEnv: settings.inheritEnv,
-      own: { dataDir, hides: [file, vault.keyFile].filter((path) => path !== null) },
+      own: { dataDir, hides: [file, vault.keyFile, http.tls?.key].filter((path) => path != null) },
     },
     context,
   );
@@ -152,7 +153,6 @@ export function resolveConfig(
   // Without servers, what there is are folders of tools. They are shown as they are, unless the file says otherwise.
   const isDock = entries.length === 0 && settings.activeToolsets === null && source.needsServers?.(dataDir) === false;
   const toolsets = resolveToolsets(settings, isDock ? [] : source.defaultControls, context);
-  const http = resolveHttp(settings.http, context);
   const managerToken = http.manager.token();
   const audit = resolveAudit(settings.audit, dataDir, context);
   const auditKey = audit.key();
@@ -169,6 +169,7 @@ export function resolveConfig(
     ...(source.pins.file === null ? [] : [{ what: 'the approved definitions', path: source.pins.file }]),
     { what: 'the data folder', path: dataDir },
     ...(vault.keyFile === null ? [] : [{ what: 'the key of the secrets', path: vault.keyFile }]),
+    ...(http.tls === null ? [] : [{ what: 'the key of the certificate', path: http.tls.key }]),
   ];
   const reaching = reachNotices(resolved, own, env.HOME);
   if (settings.security.reachableConfig === 'refuse')

@@ -5,7 +5,7 @@ import * as z from 'zod';
 import { isLoopback } from '../base/loopback.ts';
 import { AGENT_NAME, WRONG_NAME } from './agents.ts';
 import { type ResolveContext, splitList } from './context.ts';
-import { count, duration, flag, type Section, section, text, textList, textMap } from './fields.ts';
+import { choice, count, duration, flag, type Section, section, text, textList, textMap } from './fields.ts';
 import type { Path } from './issues.ts';
 
 export interface HttpConfig {
@@ -38,7 +38,28 @@ export interface HttpConfig {
   readonly trustAgentHeader: boolean;
   /** Who may use `/reload`: holders of the token, from these networks. A null token turns it off for everyone. */
   readonly manager: { readonly token: () => string | null; readonly networks: readonly string[] };
-  readonly jwt: JwtConfig | null;
+  /** The issuers whose JWTs are accepted, each under a name of its own. */
+  readonly jwt: readonly JwtConfig[];
+  /** Null: plain HTTP. */
+  readonly tls: TlsConfig | null;
+}
+
+/** TLS of the gateway's own. Its files are read when it starts, and again when they change. */
+export interface TlsConfig {
+  /** The certificate with its chain, and its key: PEM files. */
+  readonly cert: string;
+  readonly key: string;
+  /** Which client certificates are accepted; null for none. */
+  readonly clients: ClientCertificates | null;
+}
+
+export interface ClientCertificates {
+  /** The certificates of the authorities: a PEM file. */
+  readonly ca: string;
+  /** Whether a connection without an accepted certificate is refused. */
+  readonly isRequired: boolean;
+  /** Patterns over names such as `CN:laptop` or `URI:spiffe://…`, and their agents; null if the common name is the agent. */
+  readonly agents: readonly { readonly name: string; readonly agent: string }[] | null;
 }
 
 /** Which tokens of an identity provider are accepted. */
@@ -112,6 +133,29 @@ const jwtShape = {
     .describe('How far the clocks of the issuer and of this machine may differ; at most 60 s.'),
 };
 
+const jwtSection = section(jwtShape, { id: 'JwtIssuer', description: 'Tokens of an identity provider.' });
+
+const tlsShape = {
+  cert: text().describe(
+    'The certificate of the gateway with its chain: a PEM file, relative to the folder of this file. It is read again when it changes.',
+  ),
+  key: text().describe('The private key of the certificate: a PEM file without a passphrase.'),
+  client_ca: text()
+    .optional()
+    .describe('Lets clients in with certificates of these authorities: a PEM file. It is read again when it changes.'),
+  client_auth: choice(['required', 'optional'])
+    .optional()
+    .describe(
+      '`required`: connections without such a certificate are refused. `optional`: clients may also use a token. Default: `required`.',
+    ),
+  agents: textMap(/^(?:CN|DNS|URI|EMAIL):./, 'expected a name that begins with "CN:", "DNS:", "URI:" or "EMAIL:"')
+    .optional()
+    .describe(
+      'Names in client certificates, or patterns over them, and the agent that each stands for: `"URI:spiffe://example.org/ci/*" = "ci"`. ' +
+        'The first match counts, and other certificates are refused. Default: the common name is the name of the agent.',
+    ),
+};
+
 const httpShape = {
   host: text().prefault('127.0.0.1').describe('Address to listen on.'),
   port: count(0, MAX_PORT)
@@ -170,9 +214,13 @@ const httpShape = {
     .describe(
       'Lets the header `X-Agent-Id` name the agent. Only for networks where every client may act as any agent.',
     ),
-  jwt: section(jwtShape, { description: 'Tokens of an identity provider.' })
+  jwt: z
+    .union([jwtSection, z.array(jwtSection)], { error: 'expected a map, or a list of maps' })
     .optional()
-    .describe('Lets clients in with tokens of an identity provider.'),
+    .describe('Lets clients in with tokens of an identity provider, or of several: `[[http.jwt]]`.'),
+  tls: section(tlsShape, { description: 'TLS of the gateway itself.' })
+    .optional()
+    .describe('Serves HTTPS with this certificate, instead of plain HTTP.'),
 };
 
 export const httpSchema = section(httpShape);
@@ -184,7 +232,8 @@ export function resolveHttp(http: Section<typeof httpShape>, context: ResolveCon
     ...http,
     publicUrl: http.publicUrl === null ? null : resolvePublicUrl(http.publicUrl, context),
     admins: texts(['http', 'admins'], http.admins),
-    jwt: http.jwt === null ? null : resolveJwt(http.jwt, context),
+    jwt: resolveIssuers(http.jwt, context),
+    tls: http.tls === null ? null : resolveTls(http.tls, context),
     host: text(['http', 'host'], http.host),
     port: variable('CORE_PORT', `a port from 0 to ${MAX_PORT}`, readPort) ?? http.port ?? hostingPort(context),
     allowedOrigins:
@@ -237,8 +286,44 @@ function resolvePublicUrl(written: string, { text, add }: ResolveContext): strin
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 
-function resolveJwt(jwt: Section<typeof jwtShape>, { text, add }: ResolveContext): JwtConfig {
-  const at = (key: string): Path => ['http', 'jwt', key];
+type JwtSection = Section<typeof jwtShape>;
+
+/** A token's `iss` names its issuer, so an issuer is listed once. */
+function resolveIssuers(jwt: JwtSection | readonly JwtSection[] | null, context: ResolveContext): JwtConfig[] {
+  if (jwt === null) return [];
+  const isList = Array.isArray(jwt);
+  const all: readonly JwtSection[] = isList ? jwt : [jwt];
+  const place = (i: number): Path => (isList ? ['http', 'jwt', i] : ['http', 'jwt']);
+  const issuers = all.map((one, i) => resolveJwt(one, place(i), context));
+  for (const [i, { issuer }] of issuers.entries())
+    if (issuers.findIndex((one) => one.issuer === issuer) < i)
+      context.add([...place(i), 'issuer'], 'is listed twice. Keep one entry for each issuer');
+  return issuers;
+}
+
+function resolveTls(tls: Section<typeof tlsShape>, { path, add }: ResolveContext): TlsConfig {
+  const at = (key: string): Path => ['http', 'tls', key];
+  for (const [name, agent] of Object.entries(tls.agents ?? {}))
+    if (!AGENT_NAME.test(agent)) add([...at('agents'), name], WRONG_NAME);
+  if (tls.clientCa === null)
+    for (const [key, value] of Object.entries({ client_auth: tls.clientAuth, agents: tls.agents }))
+      if (value !== null) add(at(key), 'has no effect without "client_ca"');
+  return {
+    cert: path(at('cert'), tls.cert),
+    key: path(at('key'), tls.key),
+    clients:
+      tls.clientCa === null
+        ? null
+        : {
+            ca: path(at('client_ca'), tls.clientCa),
+            isRequired: tls.clientAuth !== 'optional',
+            agents: tls.agents && Object.entries(tls.agents).map(([name, agent]) => ({ name, agent })),
+          },
+  };
+}
+
+function resolveJwt(jwt: JwtSection, place: Path, { text, add }: ResolveContext): JwtConfig {
+  const at = (key: string): Path => [...place, key];
   const address = (key: string, written: string): string => {
     const expanded = text(at(key), written);
     const url = httpUrl(expanded);

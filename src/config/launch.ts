@@ -19,6 +19,12 @@ export interface Sandbox {
   readonly hides: readonly string[];
 }
 
+/** Which authorities a server's certificate may be from, and the certificate that we show: PEM files. */
+export interface ClientTls {
+  readonly ca: string | null;
+  readonly pair: { readonly cert: string; readonly key: string } | null;
+}
+
 /**
  * How to reach a server. Its texts contain references to secrets, which are filled in at the start. Two servers with
  * equal launches are the same process or endpoint.
@@ -46,6 +52,8 @@ export type Launch =
       readonly headers: Readonly<Record<string, string>>;
       /** Streamable HTTP, or HTTP+SSE of the first revision; absent if the gateway has to find out. */
       readonly transport?: 'http' | 'sse';
+      /** Absent: the authorities of the system, and no certificate of our own. */
+      readonly tls?: ClientTls;
     }
   | {
       readonly kind: 'folder';
@@ -127,6 +135,17 @@ export const launchShape = {
   headers: textMap(/^[\w!#$%&'*+.^`|~-]+$/, 'is not a name for an HTTP header')
     .optional()
     .describe('HTTP headers sent with every request to `url`, for example `Authorization = "Bearer ${TOKEN}"`.'),
+  tls: strictMap({
+    ca: text()
+      .optional()
+      .describe('Authorities that the certificate of the server may be from, and no others: a PEM file.'),
+    cert: text().optional().describe('The certificate that Toolgate shows to the server: a PEM file.'),
+    key: text().optional().describe('The private key of `cert`: a PEM file without a passphrase.'),
+  })
+    .optional()
+    .describe(
+      'For a `url` with https: `ca`, `cert` and `key`, relative to the folder of this file. They are read again when they change.',
+    ),
   transport: choice(['stdio', 'http', 'sse'])
     .optional()
     .describe(
@@ -211,7 +230,7 @@ function secretsAsVariables(command: string): { line: string; variables: Record<
 export const SECRET_VARIABLE = 'TOOLGATE_SECRET_';
 
 function resolveAddress(
-  { headers: written, transport }: LaunchSection,
+  { headers: written, transport, tls }: LaunchSection,
   address: string,
   context: ResolveContext,
 ): Launch {
@@ -226,7 +245,29 @@ function resolveAddress(
     if (!isHeaderValue(fillIn(value, () => '')))
       add(['headers', name], 'contains a character that HTTP headers cannot have, such as a line break');
   }
-  return { kind: 'http', url, headers, ...(transport === 'sse' && { transport }) };
+  return {
+    kind: 'http',
+    url,
+    headers,
+    ...(transport === 'sse' && { transport }),
+    ...(tls !== null && { tls: resolveClientTls(tls, url, context) }),
+  };
+}
+
+function resolveClientTls(
+  { ca, cert, key }: NonNullable<LaunchSection['tls']>,
+  url: string,
+  { path, add }: ResolveContext,
+): ClientTls {
+  if (/^http:/i.test(url)) add(['tls'], 'has no effect with http://. Use https://, or leave it out');
+  if ((cert === undefined) !== (key === undefined)) add(['tls'], 'needs "cert" and "key" together, or neither of them');
+  return {
+    ca: ca === undefined ? null : path(['tls', 'ca'], ca),
+    pair:
+      cert === undefined || key === undefined
+        ? null
+        : { cert: path(['tls', 'cert'], cert), key: path(['tls', 'key'], key) },
+  };
 }
 
 /** Expands a map of texts that may refer to secrets; `key` is the key of the map. */

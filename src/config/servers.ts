@@ -154,6 +154,7 @@ const keysOf = {
   resolve_packages: ['command'],
   sandbox: ['command'],
   headers: ['url'],
+  tls: ['url'],
   memory: ['folder'],
   isolation: ['folder'],
   packages: ['folder'],

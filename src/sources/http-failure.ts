@@ -52,6 +52,10 @@ export function failureReason(error: unknown): string {
   const code = codeOf(error);
   if (code === 'ECONNREFUSED') return 'refused the connection; is it running?';
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'has a host name that cannot be found';
+  if (/^(?:SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_(?:GET_ISSUER|VERIFY))/.test(code))
+    return `has a certificate of an authority that is not trusted here (${code}); name the authority with tls.ca, --ca or NODE_EXTRA_CA_CERTS`;
+  if (/^(?:CERT_|ERR_TLS_CERT)/.test(code)) return `has a certificate that is not valid for it now (${code})`;
+  if (/CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE/.test(code)) return `requires a client certificate (${code})`;
   return `broke the connection (${code || messageOf(error)})`;
 }
 

@@ -21,6 +21,7 @@ import {
 } from './http-failure.ts';
 import { HttpStream } from './http-stream.ts';
 import type { CloseReason, PendingRequest } from './pending.ts';
+import { poolOptions } from './pool-options.ts';
 import { type ConnectionOptions, cancelMessage, RpcConnection } from './rpc-connection.ts';
 import { failRequest } from './tickets.ts';
 
@@ -34,9 +35,6 @@ const RESUME = 1_000;
 const MOST_RESUMES = 5;
 const LISTEN_HEADERS = ['mcp-method', 'subscriptions/listen'];
 
-/** For all connections over HTTP. Without timeouts here, because each request has its own. */
-export const POOL_OPTIONS = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } };
-
 export async function openHttp(
   launch: HttpLaunch,
   options: ConnectionOptions,
@@ -45,8 +43,9 @@ export async function openHttp(
   // Loaded here: most gateways have only servers on pipes, and should not wait for it at start.
   const { Pool } = await import('undici');
   const { origin } = new URL(launch.url);
-  const calls = new Pool(origin, { ...POOL_OPTIONS, connections: MOST_CALLS });
-  const messages = new Pool(origin, { ...POOL_OPTIONS, connections: MOST_MESSAGES });
+  const pool = await poolOptions(launch);
+  const calls = new Pool(origin, { ...pool, connections: MOST_CALLS });
+  const messages = new Pool(origin, { ...pool, connections: MOST_MESSAGES });
   return new HttpConnection(launch, { calls, messages }, options, events);
 }
 

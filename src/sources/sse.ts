@@ -8,9 +8,10 @@ import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import { type Wire, wireBytes } from '../protocol/rewrite.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
-import { type HttpLaunch, POOL_OPTIONS } from './http.ts';
+import type { HttpLaunch } from './http.ts';
 import { failureReason, statusReason, TooLarge } from './http-failure.ts';
 import type { CloseReason, PendingRequest } from './pending.ts';
+import { poolOptions } from './pool-options.ts';
 import { type ConnectionOptions, cancelMessage, RpcConnection } from './rpc-connection.ts';
 import { failRequest } from './tickets.ts';
 
@@ -20,7 +21,7 @@ export async function openSse(
   events: ConnectionEvents,
 ): Promise<Connection> {
   const { Pool } = await import('undici');
-  const pool = new Pool(new URL(launch.url).origin, POOL_OPTIONS);
+  const pool = new Pool(new URL(launch.url).origin, await poolOptions(launch));
   return new SseConnection(launch, pool, options, events);
 }
 

@@ -77,7 +77,7 @@ export async function startModernStdio(
 /** `toolgate serve` on a free port, when it is ready, or with `ready: false` when it listens. Ends with SIGTERM. */
 export async function startHttp(options: GatewayOptions & { readonly ready?: boolean } = {}): Promise<HttpGateway> {
   const { child, cwd } = spawnGateway(['serve', '--port', '0'], options, 'SIGTERM');
-  const [origin] = await orExplain(child, untilPrinted(child, /http:\/\/127\.0\.0\.1:\d+/));
+  const [origin] = await orExplain(child, untilPrinted(child, /https?:\/\/127\.0\.0\.1:\d+/));
   if (options.ready !== false) {
     const ready = async () => {
       await untilPrinted(child, /^(?:Serving:|No servers are configured\.)$/m);

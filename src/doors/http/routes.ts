@@ -120,7 +120,7 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
     methods: READ,
     access: 'open',
     errors: 'rpc',
-    isEnabled: ({ jwt }) => jwt !== null,
+    isEnabled: ({ jwt }) => jwt.length > 0,
     handle(_, response, headers) {
       const body = resourceMetadata(resource(), gateway.config.http);
       sendJson(response, 200, body, [...headers, 'cache-control', 'max-age=300']);

@@ -6,7 +6,7 @@ import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { GatewayError } from '../../base/errors.ts';
 import { isLoopback } from '../../base/loopback.ts';
-import type { HttpConfig } from '../../config/http.ts';
+import type { HttpConfig, TlsConfig } from '../../config/http.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { limitConnections } from './connection-limits.ts';
 import type { HttpDoor, HttpDoorOptions } from './door.ts';
@@ -42,7 +42,8 @@ export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Pr
   const { host, port, portOption = 'the option "port"', identify } = options;
   const { makeDoor } = await import('./door.ts');
   let bound = port;
-  const origin = () => originOf(host, bound);
+  const { tls } = gateway.config.http;
+  const origin = () => originOf(host, bound, tls !== null);
   const door = await makeDoor(gateway, options, {
     host,
     origin,
@@ -52,7 +53,8 @@ export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Pr
   const { handle, serves, basePath, turnOut } = door;
   const refused = (message: string) => gateway.events.emit('note', { source: 'toolgate', message });
   const limit = (server: Server) => limitConnections(server, gateway.config.http, refused);
-  const listening = await listenFor(door, port, host, portOption, limit);
+  const secure = tls === null ? null : { tls, origin, gateway };
+  const listening = await listenFor(door, port, host, portOption, limit, secure);
   bound = listening.port;
   return {
     url: `${origin()}${basePath}/mcp`,
@@ -99,11 +101,14 @@ export async function listenFor(
   host: string,
   portOption: string,
   limit: (server: Server) => void = limitConnections,
+  secure: SecureListening | null = null,
 ): Promise<ListeningServer> {
-  const server = await openServer(door.handle, port, host, portOption, limit).catch(async (error: unknown) => {
-    await door.close();
-    throw error;
-  });
+  const { server, unfollow } = await openServer(door.handle, port, host, portOption, limit, secure).catch(
+    async (error: unknown) => {
+      await door.close();
+      throw error;
+    },
+  );
   return {
     port: (server.address() as AddressInfo).port,
     drain(ms) {
@@ -111,6 +116,7 @@ export async function listenFor(
       return door.drain(ms);
     },
     async close() {
+      unfollow();
       const done = new Promise<void>((resolve) => server.close(() => resolve()));
       await door.close();
       server.closeAllConnections();
@@ -126,10 +132,9 @@ async function openServer(
   host: string,
   portOption: string,
   limit: (server: Server) => void,
-): Promise<Server> {
-  // Loaded on first use, for the same reason as the door.
-  const { createServer } = await import('node:http');
-  const server = createServer({
+  secure: SecureListening | null,
+): Promise<{ readonly server: Server; unfollow(): void }> {
+  const options = {
     maxHeaderSize: 16_384,
     keepAliveTimeout: 65_000,
     headersTimeout: 10_000,
@@ -138,15 +143,35 @@ async function openServer(
     connectionsCheckingInterval: 2_000,
     // Node would silently drop a second Host or Authorization header. Joined values match nothing and are refused.
     joinDuplicateHeaders: true,
-  });
-  server.on('request', handle);
+  };
+  // Loaded on first use, for the same reason as the door.
+  if (secure === null) {
+    const { createServer } = await import('node:http');
+    const server = createServer(options);
+    server.on('request', handle);
+    limit(server);
+    await listen(server, port, host, portOption);
+    return { server, unfollow() {} };
+  }
+  const { createServer } = await import('node:https');
+  const { answerPlainText, followTls, requireCertificate, tlsOptions } = await import('./tls.ts');
+  const server = createServer({ ...options, ...tlsOptions(secure.tls) });
+  server.on('request', requireCertificate(handle, secure.gateway));
+  answerPlainText(server, secure.origin);
   limit(server);
   await listen(server, port, host, portOption);
-  return server;
+  return { server, unfollow: followTls(server, secure.gateway, secure.tls) };
 }
 
-export function originOf(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+/** For a server that speaks TLS. */
+interface SecureListening {
+  readonly tls: TlsConfig;
+  origin(): string;
+  readonly gateway: Gateway;
+}
+
+export function originOf(host: string, port: number, isSecure = false): string {
+  return `http${isSecure ? 's' : ''}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 function listen(server: Server, port: number, host: string, portOption: string): Promise<void> {
@@ -174,10 +199,10 @@ function refusalToListen(
     return 'Toolgate does not let every web page in without a credential: any page that you visit could use your tools. Name the origins in http.allowed_origins (CORS_ORIGINS), or set BEARER_TOKEN.';
   if (isLoopback(host)) return null;
   if (!hasCredentials && !trustAgentHeader)
-    return `Toolgate does not listen on ${host} without a credential, because anyone there could use your tools. Set BEARER_TOKEN, or listen on 127.0.0.1. Other credentials are the tokens of toolgate agents add, [agents.NAME] and [http.jwt]; if you trust the network itself, set http.trust_agent_header = true.`;
+    return `Toolgate does not listen on ${host} without a credential, because anyone there could use your tools. Set BEARER_TOKEN, or listen on 127.0.0.1. Other credentials are the tokens of toolgate agents add, [agents.NAME], [http.jwt] and http.tls.client_ca; if you trust the network itself, set http.trust_agent_header = true.`;
   if (!hasCredentials && allowedHosts.length === 0 && publicUrl === null)
     return `Toolgate does not listen on ${host} with http.trust_agent_header and without a credential unless http.allowed_hosts lists the names that clients use: any web page could reach it under a name of its own. Set it, such as allowed_hosts = ["tools.internal"], or set BEARER_TOKEN.`;
-  if (jwt !== null && publicUrl === null)
+  if (jwt.length > 0 && publicUrl === null)
     return `Toolgate cannot accept JWTs on ${host} without http.public_url, because tokens are issued for that address. Set it to the address that clients use, such as "https://tools.example.com/mcp".`;
   return null;
 }
@@ -186,6 +211,6 @@ function refusalToListen(
  * The same check for a program's own server. The authenticator checks there which requests come from this machine.
  */
 function refusalToMount({ jwt, publicUrl }: HttpConfig): string | null {
-  if (jwt === null || publicUrl !== null) return null;
+  if (jwt.length === 0 || publicUrl !== null) return null;
   return 'Toolgate cannot accept JWTs in the server of another program without http.public_url, because tokens are issued for that address. Set it to the address that clients use, such as "https://tools.example.com/gateway/mcp".';
 }

@@ -4,8 +4,10 @@ import type { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Agent, request } from 'undici';
 import { messageOf } from '../../base/errors.ts';
+import type { ClientTls } from '../../config/launch.ts';
 import { createSseReader } from '../../protocol/sse.ts';
 import { failureReason, isUnreachable } from '../../sources/http-failure.ts';
+import { poolOptions } from '../../sources/pool-options.ts';
 
 export interface Sent {
   readonly method: 'GET' | 'POST' | 'DELETE';
@@ -25,25 +27,21 @@ export type ExchangeOutcome =
 /** The maximum size of one message. It is generous: truncating long results is up to the gateway. */
 const MOST_MESSAGE = 256 * 1024 * 1024;
 
-interface Client {
+export interface RemoteClient {
   readonly request: typeof request;
   readonly dispatcher: Agent;
 }
 
 /** Loaded on first use, so that embedding or starting a gateway does not pay for it. */
-let loading: Promise<Client> | null = null;
-
-function client(): Promise<Client> {
-  loading ??= import('undici').then(({ Agent, request }) => ({
-    request,
-    // No timeouts: calls may wait for a person's approval, and streams may be silent for long.
-    dispatcher: new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } }),
-  }));
-  return loading;
+export async function openClient(tls: ClientTls | undefined): Promise<RemoteClient> {
+  const { Agent, request } = await import('undici');
+  // No timeouts: calls may wait for a person's approval, and streams may be silent for long.
+  return { request, dispatcher: new Agent(await poolOptions({ ...(tls !== undefined && { tls }) })) };
 }
 
 /** Passes on each message as soon as it is complete. Pauses while `output` is full. Never rejects. */
 export async function exchange(
+  client: () => Promise<RemoteClient>,
   url: string,
   { method, headers, body, signal, started }: Sent,
   output: Writable,

@@ -1,7 +1,8 @@
 /** The two ends of a remote door: a client's output stream, and a gateway at a URL. */
 import type { Writable } from 'node:stream';
+import type { ClientTls } from '../../config/launch.ts';
 import { oneLine } from '../../protocol/json.ts';
-import { type ExchangeOutcome, exchange, type Sent } from './exchange.ts';
+import { type ExchangeOutcome, exchange, openClient, type RemoteClient, type Sent } from './exchange.ts';
 
 /** Which gateway to connect to, and how. */
 export interface RemoteOptions {
@@ -11,6 +12,8 @@ export interface RemoteOptions {
   /** Milliseconds that a request waits for an unreachable gateway. */
   readonly patience: number;
   note(message: string): void;
+  /** Which authorities the gateway's certificate may be from, and the certificate to show. Default: those of the system. */
+  readonly tls?: ClientTls;
 }
 
 const NEWLINE = Buffer.from('\n');
@@ -20,6 +23,11 @@ export class RemoteLink {
   readonly output: Writable;
   /** Aborted when the door closes. */
   readonly closing = new AbortController();
+  #opened: Promise<RemoteClient> | null = null;
+  readonly #client = () => {
+    this.#opened ??= openClient(this.options.tls);
+    return this.#opened;
+  };
 
   constructor(options: RemoteOptions, output: Writable) {
     this.options = options;
@@ -33,7 +41,7 @@ export class RemoteLink {
 
   /** Sends an HTTP request to the gateway. Never rejects. */
   request(sent: Sent, heard: (message: Buffer) => void): Promise<ExchangeOutcome> {
-    return exchange(this.options.url, sent, this.output, heard);
+    return exchange(this.#client, this.options.url, sent, this.output, heard);
   }
 
   post(

@@ -1,8 +1,9 @@
 /**
- * Identifies the sender of a request: by an agent's token, or by a JWT. A header alone names an agent only if the
+ * Identifies the sender of a request: by an agent's token, by a JWT, or by a client certificate. A header alone names an agent only if the
  * operator declares the network trusted.
  */
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { looksAtClaims } from '../../../access/circumstances.ts';
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { GatewayError } from '../../../base/errors.ts';
@@ -11,10 +12,11 @@ import { isSameValue } from '../../../base/objects.ts';
 import { type Credential, type Identity, isInvalid, requireNotRevoked } from '../../../calls/identity.ts';
 import { AGENT_NAME } from '../../../config/agents.ts';
 import type { Config } from '../../../config/config.ts';
-import type { JwtConfig } from '../../../config/http.ts';
+import type { ClientCertificates, JwtConfig } from '../../../config/http.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
-import { AccessRefused, metadataUrl } from './challenge.ts';
-import { createJwtVerifier, isJwt, type JwtVerifier, TokenRefused } from './jwt.ts';
+import { AccessRefused, metadataUrl, scopesOf } from './challenge.ts';
+import { agentOf, presentedBy } from './client-certificate.ts';
+import { claimedIssuer, createJwtVerifier, isJwt, type JwtVerifier, TokenRefused } from './jwt.ts';
 import { isFromSandbox } from './sandboxed-peer.ts';
 import { openTokens, type Tokens } from './tokens.ts';
 
@@ -77,19 +79,28 @@ class CredentialAuthenticator implements Authenticator {
   readonly nameless = new WeakSet<Identity>();
   readonly removeApplier: () => void;
   config: Config;
-  issuer: JwtIssuer | null;
+  issuers: readonly JwtIssuer[] = [];
   /** Stays true, as with tokens: once a door has required a credential, a configuration change does not open it. */
   hadIssuer: boolean;
   anonymous: Identity;
+  /** Whose client certificates are accepted; null for nobody's. */
+  clients: ClientCertificates | null;
+  /** Stays true, like `hadIssuer`. */
+  hadClients: boolean;
+  /** The identities of connections that a client certificate opened. */
+  certified = new WeakMap<Socket, Identity>();
+  certificates = { isRevoked: false };
 
   constructor(gateway: Gateway, options: AuthenticatorOptions, tokens: Tokens) {
     this.gateway = gateway;
     this.options = options;
     this.tokens = tokens;
     this.config = gateway.config;
-    this.issuer = this.#openIssuer();
-    this.hadIssuer = this.issuer !== null;
+    this.issuers = this.#openIssuers();
+    this.hadIssuer = this.issuers.length > 0;
     this.anonymous = this.#anonymousIdentity();
+    this.clients = this.config.http.tls?.clients ?? null;
+    this.hadClients = this.clients !== null;
     this.removeApplier = gateway.addApplier({
       name: 'credentials',
       readTokens: tokens.read,
@@ -98,7 +109,7 @@ class CredentialAuthenticator implements Authenticator {
   }
 
   get hasCredentials(): boolean {
-    return this.tokens.areRequired || this.hadIssuer;
+    return this.tokens.areRequired || this.hadIssuer || this.hadClients;
   }
 
   get isOpen(): boolean {
@@ -108,7 +119,12 @@ class CredentialAuthenticator implements Authenticator {
 
   identify(request: IncomingMessage): Identity | Promise<Identity> {
     const { authorization } = request.headers;
-    const identity = authorization === undefined ? undefined : this.known.get(authorization);
+    const identity =
+      authorization !== undefined
+        ? this.known.get(authorization)
+        : this.clients === null
+          ? undefined
+          : this.certified.get(request.socket);
     if (identity !== undefined && (identity.credential.expires === null || !isInvalid(identity.credential, Date.now())))
       return this.config.http.trustAgentHeader ? this.#named(request, identity) : identity;
     return this.#check(request, authorization);
@@ -122,6 +138,11 @@ class CredentialAuthenticator implements Authenticator {
         throw this.#refuse(request, REMOTE_CLIENT);
       const isSandboxed = isFromSandbox(request.socket);
       return isSandboxed === false ? identity : this.#outside(request, identity, isSandboxed);
+    }
+    // A token decides alone if there is one: a wrong token is refused, whatever the certificate says.
+    if (authorization === undefined && this.clients !== null) {
+      const identity = this.#checkCertificate(request, this.clients);
+      if (identity !== null) return identity;
     }
     const token = BEARER.exec(authorization ?? '')?.[1];
     if (token === undefined) {
@@ -137,8 +158,32 @@ class CredentialAuthenticator implements Authenticator {
       if (found.isCommon) this.nameless.add(identity);
       return trustAgentHeader ? this.#named(request, identity) : identity;
     }
-    if (this.issuer === null || !isJwt(token)) throw this.#refuse(request, TOKEN_UNKNOWN, 'The token is unknown');
-    return this.#checkJwt(request, authorization!, token, this.issuer);
+    if (this.issuers.length === 0 || !isJwt(token)) throw this.#refuse(request, TOKEN_UNKNOWN, 'The token is unknown');
+    return this.#checkJwt(request, authorization!, token);
+  }
+
+  /** Null if the client has shown no certificate. */
+  #checkCertificate(request: IncomingMessage, clients: ClientCertificates): Identity | null {
+    const presented = presentedBy(request);
+    if (presented.kind === 'none') return null;
+    if (presented.kind === 'refused') {
+      const reason = `The client certificate is not accepted (${presented.reason})`;
+      throw this.#refuse(request, `${reason}.`, reason);
+    }
+    const { names, expires } = presented;
+    const found = agentOf(names, clients);
+    if (found === null) {
+      const reason = 'The client certificate stands for no agent that is allowed here';
+      this.#report(request, reason);
+      throw new AccessRefused('forbidden', `${reason}.`, reason, this.#challenge());
+    }
+    if (expires <= Date.now())
+      throw this.#refuse(request, 'The client certificate has expired.', 'The client certificate has expired');
+    const principal = JSON.stringify(['certificate', found.name]);
+    const credential = { expires, revocation: this.certificates };
+    const identity = this.#identity(found.agent, principal, 'certificate', credential);
+    this.certified.set(request.socket, identity);
+    return identity;
   }
 
   async #outside(request: IncomingMessage, identity: Identity, isSandboxed: Promise<boolean>): Promise<Identity> {
@@ -146,13 +191,13 @@ class CredentialAuthenticator implements Authenticator {
     return identity;
   }
 
-  async #checkJwt(
-    request: IncomingMessage,
-    authorization: string,
-    token: string,
-    { verify, revocation }: JwtIssuer,
-  ): Promise<Identity> {
+  async #checkJwt(request: IncomingMessage, authorization: string, token: string): Promise<Identity> {
+    let issuer: JwtIssuer | undefined;
     try {
+      const claimed = claimedIssuer(token);
+      issuer = this.issuers.find(({ config }) => config.issuer === claimed);
+      if (issuer === undefined) throw new TokenRefused('invalid', 'The token is from another issuer');
+      const { verify, revocation } = issuer;
       const { agent, principal, expires, claims } = await verify(token);
       if (revocation.isRevoked) throw new TokenRefused('invalid', 'The token is no longer valid here');
       const known = this.#identity(agent, principal, 'jwt', { expires, revocation });
@@ -166,7 +211,7 @@ class CredentialAuthenticator implements Authenticator {
       if (kind === 'invalid') throw this.#refuse(request, `${description}.`, description);
       this.#report(request, description);
       throw new AccessRefused('forbidden', `${description}.`, description, {
-        ...this.#challenge(),
+        ...this.#challenge(issuer === undefined ? this.issuers : [issuer]),
         ...(kind === 'scope' && { error: 'insufficient_scope', description }),
       });
     }
@@ -198,11 +243,16 @@ class CredentialAuthenticator implements Authenticator {
   /** Applies a configuration, and the tokens that were last read. */
   apply(config: Config): void {
     this.config = config;
-    if (!isSameValue(config.http.jwt, this.issuer?.config ?? null)) {
-      if (this.issuer !== null) this.issuer.revocation.isRevoked = true;
-      this.issuer = this.#openIssuer();
-      this.hadIssuer ||= this.issuer !== null;
+    this.issuers = this.#openIssuers();
+    this.hadIssuer ||= this.issuers.length > 0;
+    const clients = config.http.tls?.clients ?? null;
+    if (!isSameValue(clients, this.clients)) {
+      this.certificates.isRevoked = true;
+      this.certificates = { isRevoked: false };
+      this.clients = clients;
+      this.hadClients ||= clients !== null;
     }
+    this.certified = new WeakMap();
     this.tokens.rebuild();
     this.known.clear();
     const { revocation } = this.anonymous.credential;
@@ -216,12 +266,17 @@ class CredentialAuthenticator implements Authenticator {
     this.tokens.close();
   }
 
-  #openIssuer(): JwtIssuer | null {
-    const config = this.config.http.jwt;
-    if (config === null) return null;
+  /** Those of the configuration. An issuer that did not change keeps its keys; the tokens of the others are revoked. */
+  #openIssuers(): JwtIssuer[] {
     const note = (message: string) => this.gateway.events.emit('note', { source: 'jwt', message });
-    const verify = createJwtVerifier(config, this.options.resource, note);
-    return { config, verify, revocation: { isRevoked: false } };
+    const opened = this.config.http.jwt.map((config): JwtIssuer => {
+      const known = this.issuers.find((one) => isSameValue(one.config, config));
+      if (known !== undefined) return known;
+      const verify = createJwtVerifier(config, this.options.resource, note);
+      return { config, verify, revocation: { isRevoked: false } };
+    });
+    for (const issuer of this.issuers) if (!opened.includes(issuer)) issuer.revocation.isRevoked = true;
+    return opened;
   }
 
   #anonymousIdentity(): Identity {
@@ -243,9 +298,9 @@ class CredentialAuthenticator implements Authenticator {
     });
   }
 
-  #challenge() {
-    if (this.issuer === null) return { metadata: null };
-    return { metadata: metadataUrl(this.options.resource()), scopes: this.issuer.config.requiredScopes };
+  #challenge(issuers: readonly JwtIssuer[] = this.issuers) {
+    if (this.issuers.length === 0) return { metadata: null };
+    return { metadata: metadataUrl(this.options.resource()), scopes: scopesOf(issuers.map(({ config }) => config)) };
   }
 
   #report(request: IncomingMessage, reason: string): void {

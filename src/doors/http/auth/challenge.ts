@@ -3,7 +3,7 @@
  * resource (RFC 9728), which names the authorization server.
  */
 import { type ErrorCode, GatewayError } from '../../../base/errors.ts';
-import type { HttpConfig } from '../../../config/http.ts';
+import type { HttpConfig, JwtConfig } from '../../../config/http.ts';
 
 export interface Challenge {
   /** Present only if the request had a token. */
@@ -52,15 +52,20 @@ export function metadataUrl(resource: string): string {
   return origin + METADATA_PATH + (pathname === '/' ? '' : pathname);
 }
 
+/** The scopes that any of the issuers has to grant. */
+export function scopesOf(issuers: readonly Pick<JwtConfig, 'requiredScopes'>[]): readonly string[] {
+  return [...new Set(issuers.flatMap(({ requiredScopes }) => requiredScopes))];
+}
+
 /** Null if no authorization server is configured. */
 export function resourceMetadata(resource: string, { jwt }: HttpConfig): object | null {
-  if (jwt === null) return null;
-  const { issuer, requiredScopes } = jwt;
+  if (jwt.length === 0) return null;
+  const scopes = scopesOf(jwt);
   return {
     resource,
-    authorization_servers: [issuer],
+    authorization_servers: jwt.map(({ issuer }) => issuer),
     bearer_methods_supported: ['header'],
-    ...(requiredScopes.length > 0 && { scopes_supported: requiredScopes }),
+    ...(scopes.length > 0 && { scopes_supported: scopes }),
     resource_name: 'Toolgate',
   };
 }

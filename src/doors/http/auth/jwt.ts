@@ -3,6 +3,7 @@ import type { CryptoKey, JWK, JWTHeaderParameters, JWTPayload, JWTVerifyGetKey }
 import type { TokenClaims } from '../../../access/circumstances.ts';
 import { GatewayError } from '../../../base/errors.ts';
 import { memo } from '../../../base/memo.ts';
+import { toObject } from '../../../base/objects.ts';
 import { matchesPattern } from '../../../base/pattern.ts';
 import type { JwtConfig } from '../../../config/http.ts';
 import { createIssuerKeys } from './issuer.ts';
@@ -45,6 +46,17 @@ export function isJwt(token: string): boolean {
   return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
 }
 
+/**
+ * The issuer that a token claims to be from; nothing is verified yet. It decides alone whose keys and rules the token is
+ * held to: no other issuer is tried if those refuse it.
+ */
+export function claimedIssuer(token: string): string {
+  if (token.length > LONGEST_TOKEN) throw new TokenRefused('invalid', 'The token is longer than 8 KiB');
+  const claims = attempt(() => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as unknown);
+  const { iss } = toObject(claims);
+  return typeof iss === 'string' ? iss : '';
+}
+
 /** `resource` is called for each token, because the port is not known before the door listens. */
 export function createJwtVerifier(
   config: JwtConfig,
@@ -60,7 +72,6 @@ export function createJwtVerifier(
   loading.catch(() => {});
 
   return async (token) => {
-    if (token.length > LONGEST_TOKEN) throw new TokenRefused('invalid', 'The token is longer than 8 KiB');
     const { jwtVerify, keySetOf, decodeJwt, decodeProtectedHeader, errors } = await loading;
     // These checks come first, so that a bad token causes no fetch and no cryptography.
     const header = attempt(() => decodeProtectedHeader(token));

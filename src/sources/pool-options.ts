@@ -1,0 +1,44 @@
+/** How connections over HTTP are opened: how long that may take, and which certificates are accepted and shown. */
+import type { SecureContextOptions } from 'node:tls';
+import type { Pool } from 'undici';
+import { readAuthorities, readKeyPair } from '../base/certificates.ts';
+import { stampOf } from '../base/watch-file.ts';
+import type { ClientTls } from '../config/launch.ts';
+
+const CONNECT = { timeout: 10_000 };
+
+/** Without timeouts here, because each request has its own. */
+export async function poolOptions({ tls }: { readonly tls?: ClientTls }): Promise<Pool.Options> {
+  const none = { headersTimeout: 0, bodyTimeout: 0 };
+  if (tls === undefined) return { ...none, connect: CONNECT };
+  // A file that cannot be used is told now, and not at the first call.
+  readClientTls(tls);
+  const { buildConnector } = await import('undici');
+  const files = [tls.ca, tls.pair?.cert, tls.pair?.key].filter((file) => file != null);
+  // Renewed certificates count for the next connection. The connector is kept as long as they are the same, because it
+  // remembers TLS sessions.
+  let stamp = '';
+  let connector = buildConnector(CONNECT);
+  return {
+    ...none,
+    connect(options, callback) {
+      const now = files.map(stampOf).join();
+      try {
+        if (now !== stamp) connector = buildConnector({ ...CONNECT, ...readClientTls(tls) });
+        stamp = now;
+      } catch (error) {
+        callback(error as Error, null);
+        return;
+      }
+      connector(options, callback);
+    },
+  };
+}
+
+function readClientTls({ ca, pair }: ClientTls): Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
+  const own = pair === null ? null : readKeyPair(pair.cert, pair.key, 'tls.cert', 'tls.key');
+  return {
+    ...(ca !== null && { ca: readAuthorities(ca, 'tls.ca') }),
+    ...(own !== null && { cert: own.cert, key: own.key }),
+  };
+}
