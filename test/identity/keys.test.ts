@@ -1,11 +1,11 @@
 /** The keys of an identity provider: discovered, rotated, cached while it is down, and never requested too often. */
-import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { initialize, startSession } from '../support/raw-http.ts';
+import { replaceFile } from '../support/running-gateway.ts';
 import { type Issuer, makeKey, startIssuer } from './issuer.ts';
 
 async function start(issuer: Issuer, more = ''): Promise<HttpGateway> {
@@ -112,10 +112,10 @@ describe('the JWT configuration', () => {
     const gateway = await start(one);
     const token = one.sign({ sub: 'a', aud: gateway.url });
     const session = await startSession(gateway, { headers: { authorization: `Bearer ${await token}` } });
-    writeFileSync(`${gateway.cwd}/tools.toml`, `controls = []\n[http.jwt]\nissuer = "${two.issuer}"\n`);
+    replaceFile(gateway.cwd, `controls = []\n[http.jwt]\nissuer = "${two.issuer}"\n`);
     await waitFor(async () => (await session.post('{"jsonrpc":"2.0","id":1,"method":"ping"}')).status === 401);
     expect(await status(gateway, two.sign({ sub: 'a', aud: gateway.url }))).toBe(200);
-    writeFileSync(`${gateway.cwd}/tools.toml`, 'controls = []\n');
+    replaceFile(gateway.cwd, 'controls = []\n');
     await waitFor(async () => (await status(gateway, two.sign({ sub: 'a', aud: gateway.url }))) === 401);
     expect((await gateway.post(initialize())).status).toBe(401);
   });

@@ -1,12 +1,11 @@
 /** Cached results for equal calls, only of tools that are declared cacheable. */
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { connectHttp } from '../support/connection.ts';
 import { startHttp } from '../support/gateway.ts';
 import { connectModernHttp } from '../support/modern.ts';
 import { figuresOf, open, openPipes, outcomesOf } from '../support/open-gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { replaceFile } from '../support/running-gateway.ts';
 import { server, serverEntry } from '../support/server.ts';
 import { basic, begin, doorOf, hanging, refusalOf, textOf } from './limits.ts';
 
@@ -128,7 +127,7 @@ tools = { "*" = { cache = "10m" } }
     };
     const first = JSON.parse(await call('s_whoami')) as { pid: number; calls: number };
     expect(JSON.parse(await call('s_whoami'))).toEqual(first);
-    writeFileSync(join(gateway.cwd, 'tools.toml'), config('two'));
+    replaceFile(gateway.cwd, config('two'));
     await waitFor(async () => JSON.parse(await call('s_whoami')).name === 'two');
   });
 });

@@ -1,5 +1,4 @@
 /** Rate limits, per second, minute and day. Calls beyond them are refused at once, with the time to retry. */
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { callTool } from '../support/dock.ts';
@@ -7,7 +6,7 @@ import { type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
 import { passMidnight } from '../support/midnight.ts';
 import { open, openPipes } from '../support/open-gateway.ts';
 import { waitFor } from '../support/processes.ts';
-import { received } from '../support/running-gateway.ts';
+import { received, replaceFile } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { basic, begin, beginMany, doorOf, refusalOf, textOf } from './limits.ts';
@@ -150,7 +149,7 @@ ${limits}
     const call = async (name: string) => (await client.callTool({ name, arguments: {} })).isError === true;
     expect([await call('s_echo'), await call('s_echo'), await call('s_count')]).toEqual([false, true, false]);
     const more = config('calls_per_day = 3\ntools = { echo = { calls_per_day = 2 } }');
-    writeFileSync(join(cwd, 'tools.toml'), more);
+    replaceFile(cwd, more);
     await waitFor(async () => !(await call('s_echo')));
     expect([await call('s_echo'), await call('s_count')]).toEqual([true, true]);
   });

@@ -10,6 +10,7 @@ import { killServer } from '../support/in-process-server.ts';
 import { textOf } from '../support/modern-servers.ts';
 import { waitFor } from '../support/processes.ts';
 import { ABLE, callModern, jsonOf, openLegacy, request } from '../support/questions.ts';
+import { replaceFile } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { configOf, OVER, placeOf, startPersonal } from './personal.ts';
@@ -78,7 +79,7 @@ describe.each(OVER)('a server over %s with share = "session"', (over) => {
     await call(client, 'recall');
     expect(await place.count()).toBe(2);
     const other = `controls = []\n[[servers]]\nnamespace = ""\ncommand = ${JSON.stringify(server('basic'))}\n`;
-    writeFileSync(join(gateway.cwd, 'tools.toml'), other);
+    replaceFile(gateway.cwd, other);
     await waitFor(async () => (await place.count()) === 0);
   });
 
@@ -229,7 +230,7 @@ it('changing share replaces the server', async () => {
   const { gateway, place } = await startPersonal('stdio', '');
   const { client } = await gateway.connect();
   await call(client, 'remember', { word: 'shared' });
-  writeFileSync(join(gateway.cwd, 'tools.toml'), configOf(place));
+  replaceFile(gateway.cwd, configOf(place));
   await waitFor(async () => (await call(client, 'recall')) === '');
   await waitFor(async () => (await place.count()) === 2);
 });

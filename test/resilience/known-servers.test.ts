@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { type GatewayOptions, startHttp, startStdio } from '../support/gateway.ts';
 import { arrived } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
-import { callError, callText, toml, toolNames } from '../support/running-gateway.ts';
+import { callError, callText, replaceFile, toml, toolNames } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 
@@ -90,7 +90,7 @@ it('says which known server did not start, and why, to a call that waited for it
   const file = join(tempFolder(), 'go');
   offer(file, ['echo']);
   const cwd = await knownFrom(toml([held(file, { start_timeout: '5s' })]), file, 1);
-  writeFileSync(join(cwd, 'tools.toml'), toml([held(file, { start_timeout: '500ms' })]));
+  replaceFile(cwd, toml([held(file, { start_timeout: '500ms' })]));
   const { client } = await startStdio({ cwd });
   expect(await toolNames(client)).toEqual(['slow_echo']);
   expect(await callError(client, 'slow_echo')).toMatchObject({
@@ -128,7 +128,7 @@ it('does not show what another command of the same name offered', async () => {
   offer(file, ['echo']);
   const cwd = await knownFrom(toml([held(file)]), file, 1);
   const changed = { namespace: 'slow', command: `${held(file).command} --name other` };
-  writeFileSync(join(cwd, 'tools.toml'), toml([changed], { start_wait: '100ms' }));
+  replaceFile(cwd, toml([changed], { start_wait: '100ms' }));
   const { client } = await startStdio({ cwd });
   expect(await toolNames(client)).toEqual([]);
 });

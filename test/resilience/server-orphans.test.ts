@@ -43,12 +43,11 @@ it.each(onePart(3, rounds))('leaves no process behind within 3 s: $door, $how, $
   expect(ms).toBeLessThan(3000);
 });
 
-it('exits with code 0 when its input closes, on SIGTERM and on SIGINT', async () => {
-  for (const how of ['stdin', 'SIGTERM', 'SIGINT'] as const) {
-    const gateway = await startStdio({ config: toml([{ namespace: 'b', command: server('basic') }]) });
-    await toolNames(gateway.client);
-    expect(await gateway.stop(how)).toEqual({ code: 0, signal: null });
-  }
+// The usual run has the others in stdio-ending.test.ts and serve.test.ts.
+it.each(onePart(3, ['stdin', 'SIGTERM', 'SIGINT'] as const))('exits with code 0: %s', async (how) => {
+  const gateway = await startStdio({ config: toml([{ namespace: 'b', command: server('basic') }]) });
+  await toolNames(gateway.client);
+  expect(await gateway.stop(how)).toEqual({ code: 0, signal: null });
 });
 
 it('does not wait on exit for a server that hangs during its start', async () => {

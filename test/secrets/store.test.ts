@@ -10,16 +10,16 @@ import { openSecretStore } from '../../src/store/secrets.ts';
 import { KEY, killAtRandom, openStore, startWriter, vaultWith } from '../support/killing.ts';
 import { isMissingPython, pythonProgram } from '../support/needs.ts';
 import { tempFolder } from '../support/temp.ts';
-import { runs } from '../support/wide.ts';
+import { runs, some } from '../support/wide.ts';
 
 describe('several processes on one secret store', () => {
   it('lose no secret when they write concurrently', async () => {
     const folder = tempFolder();
-    const writers = ['A', 'B', 'C', 'D'].map((name) => startWriter(folder, name, 1, 12, 'each'));
+    const writers = some(['A', 'B', 'C', 'D'], ['A', 'B']).map((name) => startWriter(folder, name, 1, 12, 'each'));
     for (const child of writers) expect((await child.exited).code, child.stderr()).toBe(0);
     const { global } = await openStore(folder).read();
-    expect(global.size).toBe(48);
-    expect(global.get('C_7')).toBe('number 7');
+    expect(global.size).toBe(writers.length * 12);
+    expect(global.get('B_7')).toBe('number 7');
     expect((await openStore(folder).list()).every(({ status }) => status === 'set')).toBe(true);
     expect(readdirSync(folder).sort()).toEqual(['secrets.enc', 'secrets.meta.yaml']);
   });

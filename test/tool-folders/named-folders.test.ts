@@ -9,6 +9,7 @@ import { bin, type HttpGateway, startHttp, startStdio } from '../support/gateway
 import { passMidnight } from '../support/midnight.ts';
 import { isWithoutIsolation } from '../support/needs.ts';
 import { waitFor } from '../support/processes.ts';
+import { replaceFile } from '../support/running-gateway.ts';
 import { tempFolder } from '../support/temp.ts';
 
 const tool = (name: string, body: string) => `export const ${name} = {
@@ -47,7 +48,7 @@ beforeAll(async () => {
   gateway = await startHttp({ config, cwd: tempFolder(files), args: ['--log-level', 'info'] });
 });
 
-const configure = (text: string) => writeFileSync(join(gateway.cwd, 'tools.toml'), text);
+const configure = (text: string) => replaceFile(gateway.cwd, text);
 
 type Client = Awaited<ReturnType<HttpGateway['connect']>>['client'];
 const names = async (client: Client) => (await client.listTools()).tools.map(({ name }) => name).sort();

@@ -7,6 +7,7 @@ import { startHttp, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 import { control, equippedNames, THREE, toolsetsToml } from '../support/toolsets.ts';
+import { some } from '../support/wide.ts';
 
 const config = toolsetsToml(THREE, '[toolsets.fixed]\ntools = ["git.status"]\n');
 
@@ -160,7 +161,7 @@ it('toolgate call toolman_activate without a running gateway says that nothing l
 describe('several toolgate processes saving toolsets at once', () => {
   it('exactly one wins if they use the same name, and the others leave nothing behind', async () => {
     const { cwd, run } = project(true);
-    const tools = ['git.status', 'git.log', 'git.commit', 'docker.ps'];
+    const tools = some(['git.status', 'git.log', 'git.commit', 'docker.ps'], ['git.status', 'docker.ps']);
     const runs = await Promise.all(tools.map((tool) => run('create', 'dev', tool)));
     const winners = tools.filter((_, index) => runs[index]!.code === 0);
     expect(winners).toHaveLength(1);
@@ -172,9 +173,9 @@ describe('several toolgate processes saving toolsets at once', () => {
 
   it('all succeed if they use different names', async () => {
     const { cwd, run } = project(true);
-    const names = ['one', 'two', 'three', 'four'];
+    const names = some(['one', 'two', 'three', 'four'], ['one', 'two']);
     const runs = await Promise.all(names.map((name) => run('create', name, 'git.status')));
-    expect(runs.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+    expect(runs.map(({ code }) => code)).toEqual(names.map(() => 0));
     expect(readdirSync(join(cwd, '.toolgate/toolsets')).sort()).toEqual(names.map((name) => `${name}.json`).sort());
   });
 });
