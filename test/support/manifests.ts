@@ -1,9 +1,10 @@
 /** Checks that the manifest excerpts in docs/containers.md occur in the manifests, in any order. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { parseCommandLine } from '../../src/cli/commands.ts';
 import { type Check, root } from './docs-page.ts';
 
 const folder = join(root, 'deploy', 'kubernetes');
@@ -42,4 +43,25 @@ const manifest: Check = (text) => {
   expect(readManifests().some(({ value }) => holds(value, shown))).toBe(true);
 };
 
-export const manifestChecks: Record<string, Check> = { manifest };
+/** Commands of Docker in docs/deploy.md: the files, services and commands of Toolgate in them exist. */
+const docker: Check = (text) => {
+  const folder = join(root, 'deploy', 'docker');
+  const { services } = parse(readFileSync(join(folder, 'docker-compose.yml'), 'utf8'), { merge: true }) as {
+    services: object;
+  };
+  for (const line of text.trim().split('\n')) {
+    const [, file] = /^(?:cd|cp|docker build -f) (\S+)/.exec(line) ?? [];
+    if (file !== undefined)
+      expect(
+        [root, folder].some((from) => existsSync(join(from, file))),
+        line,
+      ).toBe(true);
+    const [, service] = /^docker compose (?:exec|cp \S+) (\w+)/.exec(line) ?? [];
+    if (service !== undefined) expect(Object.keys(services), line).toContain(service);
+    const [, command] = /^docker compose exec \w+ toolgate (.*)$/.exec(line) ?? [];
+    if (command !== undefined) expect(() => parseCommandLine(command.split(' ')), line).not.toThrow();
+    expect(line).toMatch(/^(?:cd|cp|docker (?:compose (?:up|exec|cp)|build|run)) /);
+  }
+};
+
+export const manifestChecks: Record<string, Check> = { manifest, docker };

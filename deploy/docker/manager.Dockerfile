@@ -1,0 +1,35 @@
+# The manager: builds, installs and repairs tools. It alone has git, to read repositories.
+# Builds the package as npm publishes it, and installs it without what only development needs.
+FROM node:24-bookworm-slim AS build
+WORKDIR /src
+COPY package.json package-lock.json .npmrc ./
+COPY dashboard/package.json dashboard/
+RUN npm ci --include=dev
+COPY tsconfig.json README.md CHANGELOG.md LICENSE ./
+COPY bin bin
+COPY host host
+COPY python python
+COPY rules rules
+COPY scripts scripts
+COPY src src
+RUN npm run build && npm pack --pack-destination /tmp
+RUN npm install --global --prefix /opt/toolgate --omit=dev --ignore-scripts /tmp/toolgate-*.tgz
+
+FROM node:24-bookworm-slim
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends ca-certificates git python3 python3-venv \
+ && rm -rf /var/lib/apt/lists/*
+COPY --from=build /opt/toolgate /opt/toolgate
+# The owner of the volume. docker-compose.yml runs the container as the same user.
+ARG TOOLDOCK_UID=1000
+ARG TOOLDOCK_GID=1000
+RUN install -d -o "$TOOLDOCK_UID" -g "$TOOLDOCK_GID" /data /data/home
+ENV PATH=/opt/toolgate/bin:$PATH NODE_ENV=production DATA_DIR=/data HOME=/data/home MANAGER_PORT=8809
+VOLUME /data
+WORKDIR /data
+USER $TOOLDOCK_UID:$TOOLDOCK_GID
+EXPOSE 8809
+# Slim images have no curl.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["toolgate", "wait", "http://127.0.0.1:8809", "--timeout", "4s"]
+ENTRYPOINT ["toolgate"]
+CMD ["manager", "--host", "0.0.0.0"]
