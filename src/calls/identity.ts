@@ -5,6 +5,7 @@
 import type { TokenClaims } from '../access/circumstances.ts';
 import { GatewayError } from '../base/errors.ts';
 import { AGENT_NAME, WRONG_NAME } from '../config/agents.ts';
+import type { Task } from '../config/task.ts';
 
 /** What let a client in. It can expire, and it can be revoked while the client is still connected. */
 export interface Credential {
@@ -29,6 +30,8 @@ export interface Identity {
   readonly isOperator: boolean;
   /** What its token says about it; null without a JWT. Conditions of a policy can look at them. */
   readonly claims: TokenClaims | null;
+  /** The only tasks that it may work on; null for any. */
+  readonly tasks: readonly Task[] | null;
   /** How it was established. */
   readonly via: 'nothing' | 'token' | 'jwt' | 'certificate' | 'header' | 'program';
   /** @internal */
@@ -45,6 +48,8 @@ export interface IdentityOptions {
   readonly expires?: number | null;
   /** What conditions of a policy find in `claims`. */
   readonly claims?: TokenClaims | null;
+  /** The only tasks that it may work on. The first one applies if the client names none. */
+  readonly tasks?: readonly Task[] | null;
 }
 
 /**
@@ -54,16 +59,16 @@ export interface IdentityOptions {
  * const ann = createIdentity('reader', { principal: 'ann@example.com' });
  */
 export function createIdentity(agent: string, options: IdentityOptions = {}): Identity {
-  const { principal = agent, isAdmin = false, expires = null, claims = null } = options;
+  const { principal = agent, isAdmin = false, expires = null, claims = null, tasks = null } = options;
   if (!AGENT_NAME.test(agent))
     throw new GatewayError('usage', `${JSON.stringify(agent)} is not a valid agent name: ${WRONG_NAME}`);
-  return { ...programIdentity(agent, principal, expires), isAdmin, claims };
+  return { ...programIdentity(agent, principal, expires), isAdmin, claims, tasks };
 }
 
 /** For doors inside a program. The program vouches for its client, so any name of an agent is accepted. */
 export function programIdentity(agent: string, principal = agent, expires: number | null = null): Identity {
   const credential = { expires, revocation: { isRevoked: false } };
-  return { agent, principal, isAdmin: false, isOperator: false, claims: null, via: 'program', credential };
+  return { agent, principal, isAdmin: false, isOperator: false, claims: null, tasks: null, via: 'program', credential };
 }
 
 /** The operator, who is exempt from policies. */

@@ -3,6 +3,8 @@ import { GatewayError } from '../base/errors.ts';
 import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
+import { loadTask, type Task } from '../config/task.ts';
+import { requireProfile } from '../plans/plan.ts';
 import { type Agent, agentUnknown, openAgentStore } from '../store/agents.ts';
 import { onlyName, readDuration, withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
@@ -16,8 +18,11 @@ const SHOWN_ONCE = 'Give it to the agent now: it is not stored and cannot be sho
 async function add(args: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const name = onlyName(args, 'toolgate agents add ci');
   const expires = readDuration('--expires', options.expires);
-  const { dataDir } = await loadConfig(loadOptions(options, io));
-  const added = await openAgentStore(dataDir).add(name, options.description ?? '', expires);
+  const { dataDir, tasks: rules } = await loadConfig(loadOptions(options, io));
+  const task = options.task === undefined ? null : await loadTask(options.task, io.cwd());
+  if (task !== null) requireProfile(task, rules.rules());
+  const bound = task === null ? undefined : [task];
+  const added = await openAgentStore(dataDir).add(name, options.description ?? '', expires, bound);
   return showToken(added, options, SHOWN_ONCE, io);
 }
 
@@ -60,6 +65,8 @@ interface ListedAgent {
   readonly from: readonly ('configuration' | 'agents')[];
   readonly tokens: readonly { readonly created: string | null; readonly expires: string | null }[];
   readonly admin: boolean;
+  /** The only tasks that its clients may work on; null for any. */
+  readonly tasks: readonly Task[] | null;
 }
 
 /** All agents that have a token; never a token or its hash. */
@@ -90,6 +97,7 @@ function describe(name: string, { agents: configured, http }: Config, stored: re
       ...(inStore?.tokens ?? []).map(({ created, expires }) => ({ created, expires })),
     ],
     admin: http.admins.includes(name),
+    tasks: inConfig?.tasks ?? inStore?.tasks ?? null,
   };
 }
 

@@ -153,7 +153,8 @@ export const commands = {
       'Agents and their tokens can also be written in the configuration, under [agents.NAME].',
     ],
     examples: ['toolgate agents add ci --expires 30d'],
-    options: ['expires', 'grace', 'description', 'json', 'config'],
+    options: ['expires', 'grace', 'description', 'task', 'json', 'config'],
+    texts: { task: 'bind it to this task: a TOML, YAML or JSON file, or a text that describes it' },
     load: async () => (await import('./agents.ts')).agents,
   },
   approvals: {

@@ -1,11 +1,13 @@
 /** The section `agents`: agents by name, with the tokens that let them in over HTTP. */
 
 import * as z from 'zod';
+import { messageOf } from '../base/errors.ts';
 import { sha256 } from '../base/hash.ts';
 import type { ResolveContext } from './context.ts';
 import { expand, variablesIn } from './expand.ts';
 import { mapOf, section, text, textList } from './fields.ts';
 import type { Path } from './issues.ts';
+import { type Task, tasksFromValue } from './task.ts';
 
 /** An agent in the configuration. */
 export interface AgentConfig {
@@ -13,6 +15,8 @@ export interface AgentConfig {
   readonly description: string;
   /** SHA-256 hashes. */
   readonly tokens: readonly string[];
+  /** The only tasks that clients with these tokens may work on; null for any. */
+  readonly tasks: readonly Task[] | null;
 }
 
 /** Names of agents, in policies, in files and in the header `X-Agent-Id`. */
@@ -24,6 +28,9 @@ const MIN_TOKEN = 16;
 const tokens = (expected: string) =>
   z.union([text(), textList()], { error: expected }).transform((value) => (Array.isArray(value) ? value : [value]));
 
+const TASKS = 'expected a task or a list of tasks';
+const taskText = () => z.union([text(), z.record(z.string(), text())], { error: TASKS });
+
 const agentSchema = section(
   {
     token: tokens('expected a token or a list of tokens')
@@ -33,6 +40,12 @@ const agentSchema = section(
       .optional()
       .describe('The same, as a SHA-256 hash in hexadecimal digits.'),
     description: text().prefault('').describe('Who or what the agent is.'),
+    tasks: z
+      .union([taskText(), z.array(taskText(), { error: TASKS })], { error: TASKS })
+      .optional()
+      .describe(
+        'The only tasks that clients with these tokens may work on: a description, a map of `service`, `type`, `description` and `profile`, or a list of these. The first one applies if a client names none.',
+      ),
   },
   { id: 'Agent', description: 'A named client of the gateway.' },
 );
@@ -56,10 +69,19 @@ export function agentTokens(agents: AgentsSection, { env }: Pick<ResolveContext,
   );
 }
 
+function resolveTasks(name: string, written: unknown, add: ResolveContext['add']): readonly Task[] | null {
+  try {
+    return tasksFromValue(written, 'this task');
+  } catch (error) {
+    add(['agents', name, 'tasks'], messageOf(error));
+    return [];
+  }
+}
+
 /** Tokens are hashed here, so that the configuration in memory has none. */
 export function resolveAgents(agents: AgentsSection, { text: expandAt, add }: ResolveContext): AgentConfig[] {
   const owners = new Map<string, string>();
-  return Object.entries(agents ?? {}).map(([name, { token, tokenSha256, description }]) => {
+  return Object.entries(agents ?? {}).map(([name, { token, tokenSha256, description, tasks }]) => {
     const read = (key: string, written: readonly string[] | null, hashOf: (text: string, path: Path) => string) =>
       (written ?? []).map((one, i, { length }) => {
         const path = length === 1 ? ['agents', name, key] : ['agents', name, key, i];
@@ -85,6 +107,6 @@ export function resolveAgents(agents: AgentsSection, { text: expandAt, add }: Re
       if (owner !== undefined) add(['agents', name], `has the same token as "${owner}". Give each agent its own`);
       owners.set(hash, name);
     }
-    return { name, description, tokens: distinct };
+    return { name, description, tokens: distinct, tasks: resolveTasks(name, tasks, add) };
   });
 }

@@ -73,6 +73,8 @@ export interface JwtConfig {
   readonly agentClaim: string;
   /** Patterns over the claim, and the agents they stand for; null if the claim is the agent's name. */
   readonly agents: readonly { readonly claim: string; readonly agent: string }[] | null;
+  /** The claim with the tasks that a token may be used for; null if tokens are not bound to tasks. */
+  readonly taskClaim: string | null;
   readonly requiredScopes: readonly string[];
   /** Milliseconds. */
   readonly clockSkew: number;
@@ -117,6 +119,11 @@ const jwtShape = {
     .optional()
     .describe(
       'Values of that claim, or patterns over them, and the agent that each stands for; the first match counts, and other values are refused. Default: the value is the name of the agent.',
+    ),
+  task_claim: text()
+    .optional()
+    .describe(
+      'The claim with the task that a token may be used for, or a list of tasks. A token without it is refused. Default: tokens are good for any task.',
     ),
   required_scopes: z
     .array(

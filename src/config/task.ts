@@ -42,6 +42,17 @@ export function taskFromValue(value: unknown, where = 'The task', code: ErrorCod
   return task;
 }
 
+/**
+ * The tasks that a credential is bound to: one or a list, each a description or a map of its parts. Null if there are
+ * none.
+ */
+export function tasksFromValue(value: unknown, where: string, code: ErrorCode = 'usage'): Task[] | null {
+  if (value === undefined || value === null) return null;
+  const all: readonly unknown[] = Array.isArray(value) ? value : [value];
+  if (all.length === 0) throw new GatewayError(code, `${where} is an empty list. Name a task, or leave it out.`);
+  return all.map((one) => taskFromValue(typeof one === 'string' ? { description: one } : one, where, code));
+}
+
 /** The task in a URL or a header: a JSON object, or else a description. */
 export function taskFromText(text: string, where: string): Task {
   const trimmed = text.trim();

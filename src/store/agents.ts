@@ -9,6 +9,7 @@ import { sha256 } from '../base/hash.ts';
 import { jsonFile } from '../base/json-file.ts';
 import { toObject } from '../base/objects.ts';
 import { AGENT_NAME } from '../config/agents.ts';
+import { type Task, tasksFromValue } from '../config/task.ts';
 
 export interface AgentToken {
   readonly sha256: string;
@@ -23,6 +24,8 @@ export interface Agent {
   readonly description: string;
   readonly created: string;
   readonly tokens: readonly AgentToken[];
+  /** The only tasks that clients with these tokens may work on; absent for any. */
+  readonly tasks?: readonly Task[];
 }
 
 /** A new token. It is returned once and stored nowhere. */
@@ -38,7 +41,7 @@ export interface AgentStore {
   /** Null if there is no file. Throws if it cannot be understood. */
   read(): Promise<readonly Agent[] | null>;
   /** `lifetime` is in milliseconds; null for a token that never expires. */
-  add(name: string, description: string, lifetime: number | null): Promise<NewToken>;
+  add(name: string, description: string, lifetime: number | null, tasks?: readonly Task[]): Promise<NewToken>;
   /** Gives the agent another token; the present ones stay valid for `grace` milliseconds. */
   rotate(name: string, grace: number, lifetime: number | null): Promise<NewToken>;
   /** Removes the agent with all its tokens. False if there is no such agent. */
@@ -61,7 +64,7 @@ export function openAgentStore(dataDir: string): AgentStore {
   return {
     file: file.path,
     read: async () => (await file.read())?.agents ?? null,
-    async add(name, description, lifetime) {
+    async add(name, description, lifetime, tasks) {
       if (!AGENT_NAME.test(name))
         throw new GatewayError(
           'usage',
@@ -74,7 +77,8 @@ export function openAgentStore(dataDir: string): AgentStore {
             'usage',
             `There is an agent "${name}" already. Give it another token with toolgate agents rotate ${name}, or choose another name.`,
           );
-        return [...agents, { name, description, created: made.created, tokens: [made] }];
+        const bound = tasks === undefined ? {} : { tasks };
+        return [...agents, { name, description, created: made.created, tokens: [made], ...bound }];
       });
       return { name, token, expires: made.expires };
     },
@@ -130,7 +134,7 @@ function readAgents(value: unknown): { readonly agents: readonly Agent[] } {
 }
 
 function readAgent(value: unknown): Agent {
-  const { name, description, created, tokens } = toObject(value);
+  const { name, description, created, tokens, tasks } = toObject(value);
   if (typeof name !== 'string' || !AGENT_NAME.test(name)) throw new Error('an agent has no valid "name"');
   if (!Array.isArray(tokens)) throw new Error(`the agent "${name}" has no list "tokens"`);
   return {
@@ -138,6 +142,8 @@ function readAgent(value: unknown): Agent {
     description: typeof description === 'string' ? description : '',
     created: typeof created === 'string' ? created : '',
     tokens: tokens.map((token) => readToken(token, name)),
+    // A task that cannot be read is refused, because ignoring it would open more.
+    ...(tasks !== undefined && { tasks: tasksFromValue(tasks, `The task of the agent "${name}"`) ?? [] }),
   };
 }
 

@@ -45,3 +45,29 @@ describe('the claims of a JWT', () => {
     }
   });
 });
+
+it('bind a token to tasks, and a token without one is refused', async () => {
+  const issuer = await startIssuer();
+  await issuer.rotate();
+  const task_profiles = { default: { tools: {} }, finding: { types: ['finding'], tools: { s: ['find'] } } };
+  const http = { jwt: { issuer: issuer.issuer, audience: 'me', task_claim: 'work' } };
+  const own = createGateway(configOf({ http, task_rule_files: [], task_profiles }));
+  atEnd(() => own.close());
+  const door = await openHttpDoor(own, { host: '127.0.0.1', port: 0, token: null });
+  atEnd(() => door.close());
+  await own.tried();
+  const list = async (work: unknown, task?: string) => {
+    const authorization = `Bearer ${await issuer.sign({ sub: 'ann', aud: 'me', work })}`;
+    const headers = { authorization, ...(task !== undefined && { 'x-task': task }) };
+    const reply = await fetch(`http://127.0.0.1:${door.port}/tools`, { headers });
+    const body = (await reply.json()) as { name: string }[] | { tools: { name: string }[] };
+    if (!reply.ok) return reply.status;
+    return (Array.isArray(body) ? body : body.tools).map(({ name }) => name);
+  };
+  expect(await list({ type: 'finding' })).toEqual(['s_find']);
+  expect(await list(['read a book', { type: 'finding' }])).toEqual([]);
+  expect(await list(['read a book', { type: 'finding' }], 'finding')).toEqual(['s_find']);
+  expect(await list('read a book', '{"type":"finding"}')).toBe(403);
+  for (const work of [undefined, null, 7, [], '', { kind: 'x' }, [{ type: 7 }]])
+    expect(await list(work), JSON.stringify(work)).toBe(403);
+});

@@ -10,7 +10,7 @@ import type { Authenticator } from './auth/authenticator.ts';
 import type { Guard } from './guard.ts';
 import { belowBase, pathOf } from './path.ts';
 import { type AgentRoute, type OperatorRoute, preflight, type Route, type Router } from './router.ts';
-import { narrowScope, readScope } from './scope.ts';
+import { boundScope, narrowScope, type RequestedScope, readScope } from './scope.ts';
 import type { Fail } from './wire/reply.ts';
 
 export interface FrontOptions {
@@ -92,7 +92,8 @@ export class HttpFront {
     const { gateway, router, authenticator } = this.options;
     this.#require(route, request);
     if (route.access === 'admin') authenticator.requireAdmin(identity, request);
-    const requested = readScope(request, route.errors === 'mcpo', router.table.readsQuery);
+    const asked = readScope(request, route.errors === 'mcpo', router.table.readsQuery);
+    const requested = identity.tasks === null ? asked : this.#bound(route, request, identity, asked);
     if (requested === null)
       this.#settle(route.handle(request, response, headers, identity, route.scope), response, headers);
     else {
@@ -110,7 +111,21 @@ export class HttpFront {
     }
   }
 
-  /** An address that the agent may not use, or that does not exist. */
+  #bound(
+    route: AgentRoute,
+    request: IncomingMessage,
+    identity: Identity,
+    asked: RequestedScope | null,
+  ): RequestedScope {
+    try {
+      return boundScope(asked, identity.tasks ?? []);
+    } catch (error) {
+      this.#reportDenied(route, request, identity, asked?.namespace ?? null, error);
+      throw error;
+    }
+  }
+
+  /** An address that the agent may not use, or that does not exist, or a task that its token is not bound to. */
   #reportDenied(
     { errors }: AgentRoute,
     { method = '', url = '/' }: IncomingMessage,
@@ -119,7 +134,7 @@ export class HttpFront {
     error: unknown,
   ): void {
     const { code } = toGatewayError(error);
-    if (code !== 'path_unknown') return;
+    if (code !== 'path_unknown' && code !== 'forbidden') return;
     const path = pathOf(url);
     const door = errors !== 'rpc' ? 'rest' : /\/(sse|messages)$/.test(path) ? 'sse' : 'http';
     const asked = { agent, principal, door, method: '', namespace, name: null };

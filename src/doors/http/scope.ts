@@ -4,8 +4,10 @@ import type { Subject } from '../../access/circumstances.ts';
 import { goneToolset, type Toolset } from '../../access/toolset.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { Scope } from '../../calls/caller.ts';
+import type { Identity } from '../../calls/identity.ts';
 import { type Task, taskFromText } from '../../config/task.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import { taskKey } from '../../plans/narrow-to-task.ts';
 import { requireProfile } from '../../plans/plan.ts';
 import { decodePart, pathOf } from './path.ts';
 
@@ -77,6 +79,28 @@ function textOf(header: string | string[] | undefined): string | null {
   return typeof header === 'string' ? header : null;
 }
 
+/**
+ * What a request asks for, with the task that its credential is bound to: the one that the request names, or else the
+ * first. Throws if the request names another one.
+ */
+export function boundScope(requested: RequestedScope | null, bound: readonly Task[]): RequestedScope {
+  const named = requested?.task ?? null;
+  const task = named === null ? bound[0] : bound.find((one) => isSameTask(one, named));
+  if (task === undefined)
+    throw new GatewayError('forbidden', 'Your token is bound to another task. Leave out X-Task, or name that task.', {
+      rule: 'task',
+    });
+  return { toolset: null, namespace: null, ...requested, task };
+}
+
+/** A task that has only a description is also meant by any part of it. */
+function isSameTask(bound: Task, named: Task): boolean {
+  if (taskKey(bound) === taskKey(named)) return true;
+  const { description, ...others } = named;
+  if (Object.values(others).some((part) => part !== '')) return false;
+  return [bound.service, bound.type, bound.profile, bound.description].includes(description);
+}
+
 /** Narrows a scope to what a request names. Rejects if the agent has no such toolset, namespace or task. */
 export async function narrowScope(
   gateway: Gateway,
@@ -130,6 +154,11 @@ export function requireNamespace({ config }: Gateway, { namespace }: Scope): voi
     'request_invalid',
     'A namespace is needed here: name it in the header X-Namespace, or use the same address below /ns/NAMESPACE.',
   );
+}
+
+/** Whether a client with this identity may use a session that was opened for the task. */
+export function mayWorkOn({ tasks }: Identity, task: Task | null): boolean {
+  return tasks === null || (task !== null && tasks.some((one) => taskKey(one) === taskKey(task)));
 }
 
 /** A session keeps the namespace that it was opened with. */

@@ -153,7 +153,8 @@ class CredentialAuthenticator implements Authenticator {
     if (found !== undefined) {
       if (isInvalid(found.credential, Date.now()))
         throw this.#refuse(request, 'The token has expired.', 'The token has expired');
-      const identity = this.#identity(found.agent, found.agent, 'token', found.credential);
+      const { agent, credential, tasks } = found;
+      const identity = { ...this.#identity(agent, agent, 'token', credential), tasks };
       this.known.set(authorization!, identity);
       if (found.isCommon) this.nameless.add(identity);
       return trustAgentHeader ? this.#named(request, identity) : identity;
@@ -198,9 +199,9 @@ class CredentialAuthenticator implements Authenticator {
       issuer = this.issuers.find(({ config }) => config.issuer === claimed);
       if (issuer === undefined) throw new TokenRefused('invalid', 'The token is from another issuer');
       const { verify, revocation } = issuer;
-      const { agent, principal, expires, claims } = await verify(token);
+      const { agent, principal, expires, claims, tasks } = await verify(token);
       if (revocation.isRevoked) throw new TokenRefused('invalid', 'The token is no longer valid here');
-      const known = this.#identity(agent, principal, 'jwt', { expires, revocation });
+      const known = { ...this.#identity(agent, principal, 'jwt', { expires, revocation }), tasks };
       // Left out if no rule looks at them: tokens of one client then count as the same, whatever they say.
       const identity = looksAtClaims(this.config) ? { ...known, claims } : known;
       this.known.set(authorization, identity);
@@ -286,7 +287,7 @@ class CredentialAuthenticator implements Authenticator {
 
   #identity(agent: string, principal: string, via: Identity['via'], credential: Credential): Identity {
     const isAdmin = via !== 'header' && via !== 'nothing' && this.config.http.admins.includes(agent);
-    return { agent, principal, via, isAdmin, isOperator: false, claims: null, credential };
+    return { agent, principal, via, isAdmin, isOperator: false, claims: null, tasks: null, credential };
   }
 
   #refuse(request: IncomingMessage, message: string, description?: string): AccessRefused {

@@ -6,6 +6,7 @@ import { memo } from '../../../base/memo.ts';
 import { toObject } from '../../../base/objects.ts';
 import { matchesPattern } from '../../../base/pattern.ts';
 import type { JwtConfig } from '../../../config/http.ts';
+import { type Task, tasksFromValue } from '../../../config/task.ts';
 import { createIssuerKeys } from './issuer.ts';
 
 export interface Bearer {
@@ -14,6 +15,8 @@ export interface Bearer {
   readonly principal: string;
   readonly expires: number;
   readonly claims: TokenClaims;
+  /** The only tasks that it may be used for; null for any. */
+  readonly tasks: readonly Task[] | null;
 }
 
 /** Why a token is refused. `description` is sent to the client and contains nothing from the token. */
@@ -150,7 +153,20 @@ function readBearer(payload: JWTPayload, config: JwtConfig): Bearer {
     principal: JSON.stringify([config.issuer, sub, client]),
     expires: exp! * 1000 + config.clockSkew,
     claims: payload,
+    tasks: config.taskClaim === null ? null : tasksOf(payload, config.taskClaim),
   };
+}
+
+/** A token without a task is refused: where tokens have to name one, it would open everything. */
+function tasksOf(payload: JWTPayload, claim: string): Task[] {
+  const value = Object.hasOwn(payload, claim) ? payload[claim] : undefined;
+  try {
+    const tasks = tasksFromValue(value, 'The task of the token');
+    if (tasks !== null) return tasks;
+  } catch {
+    throw new TokenRefused('agent', 'The task that the token names cannot be read');
+  }
+  throw new TokenRefused('agent', 'The token names no task');
 }
 
 /** Scopes are in `scope` (RFC 9068), or in `scp` with some providers. */

@@ -7,6 +7,7 @@ import { sha256 } from '../../../base/hash.ts';
 import { isSameValue } from '../../../base/objects.ts';
 import { watchFile } from '../../../base/watch-file.ts';
 import type { Credential } from '../../../calls/identity.ts';
+import type { Task } from '../../../config/task.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import { type Agent, openAgentStore } from '../../../store/agents.ts';
 
@@ -14,6 +15,8 @@ export interface KnownToken {
   readonly agent: string;
   /** Whether it is BEARER_TOKEN, which names no agent. */
   readonly isCommon: boolean;
+  /** The only tasks that its holder may work on; null for any. */
+  readonly tasks: readonly Task[] | null;
   readonly credential: Credential;
 }
 
@@ -52,18 +55,20 @@ export async function openTokens(gateway: Gateway, common: string | null): Promi
 
   function rebuild(): void {
     const next = new Map<string, KnownToken>();
-    const add = (hash: string, agent: string, expires: number | null, isCommon: boolean) => {
+    const add = (hash: string, expires: number | null, token: Omit<KnownToken, 'credential'>) => {
       if (next.has(hash)) return;
       const old = known.get(hash);
-      const isSame = old?.agent === agent && old.isCommon === isCommon;
+      const { agent, isCommon, tasks } = token;
+      const isSame = old?.agent === agent && old.isCommon === isCommon && isSameValue(old.tasks, tasks);
       if (isSame) old.credential.expires = expires;
-      next.set(hash, isSame ? old : { agent, isCommon, credential: { expires, revocation: { isRevoked: false } } });
+      next.set(hash, isSame ? old : { ...token, credential: { expires, revocation: { isRevoked: false } } });
     };
-    if (common !== null) add(sha256(common), 'default', null, true);
-    for (const { name, tokens } of gateway.config.agents) for (const hash of tokens) add(hash, name, null, false);
-    for (const { name, tokens } of saved ?? [])
-      for (const token of tokens)
-        add(token.sha256, name, token.expires === null ? null : Date.parse(token.expires), false);
+    if (common !== null) add(sha256(common), null, { agent: 'default', isCommon: true, tasks: null });
+    for (const { name, tokens, tasks } of gateway.config.agents)
+      for (const hash of tokens) add(hash, null, { agent: name, isCommon: false, tasks });
+    for (const { name, tokens, tasks = null } of saved ?? [])
+      for (const { sha256: hash, expires } of tokens)
+        add(hash, expires === null ? null : Date.parse(expires), { agent: name, isCommon: false, tasks });
     for (const [hash, old] of known) if (next.get(hash) !== old) old.credential.revocation.isRevoked = true;
     known = next;
     areRequired ||= known.size > 0 || saved !== null;

@@ -6,9 +6,10 @@ import { randomBytes } from 'node:crypto';
 import { GatewayError } from '../../../base/errors.ts';
 import type { DoorKind, Scope } from '../../../calls/caller.ts';
 import { type Identity, isInvalid, outlives } from '../../../calls/identity.ts';
+import type { Task } from '../../../config/task.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import { Peer } from '../../peer.ts';
-import { requireNamespace, requireSame } from '../scope.ts';
+import { mayWorkOn, requireNamespace, requireSame } from '../scope.ts';
 
 /** A client of the legacy era. The transport decides how messages reach it. */
 export abstract class Session {
@@ -20,10 +21,13 @@ export abstract class Session {
   identity: Identity;
   /** The only namespace that the session sees; null for all. It never changes. */
   readonly namespace: string | null;
+  /** The task that it was opened for; null for none. */
+  readonly task: Task | null;
 
   constructor(gateway: Gateway, identity: Identity, scope: Scope, door: DoorKind, clientId: string | null) {
     this.identity = identity;
     this.namespace = scope.namespace;
+    this.task = scope.task;
     this.peer = new Peer(gateway, {
       identity,
       scope,
@@ -120,7 +124,7 @@ export function createSessions(gateway: Gateway): Sessions {
     find(kind, id, identity, scope) {
       const session = sessions.get(id);
       const isTheirs = session?.peer.principal === identity.principal && session.identity.agent === identity.agent;
-      if (!(session instanceof kind) || !isTheirs || isOver(session)) {
+      if (!(session instanceof kind) || !isTheirs || !mayWorkOn(identity, session.task) || isOver(session)) {
         throw new GatewayError(
           'session_unknown',
           `The session is unknown or over. Start a new one with ${kind.beginning}.`,
