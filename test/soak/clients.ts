@@ -136,7 +136,8 @@ export async function openSse({ name, origin, isAskable, findings }: Options): P
   const acts = new Map<WordCall, () => void>();
 
   const find = ({ id, params = {} }: Message): WordCall | undefined => {
-    const [, word] = /"([^"]*?-\d+)[#"]/.exec(JSON.stringify(params)) ?? [];
+    // In a question the name of the server stands before it.
+    const [, word] = /["\s]([^"\s]*?-\d+)[#"]/.exec(JSON.stringify(params)) ?? [];
     return calls.find((call) => call.plan.id === id || call.token === params.progressToken || call.word === word);
   };
   const heard = (message: Message) => {

@@ -165,7 +165,8 @@ export function answerTo({ method, line }: Asked, answering: Answering): { resul
 
 function lineOf(params: Record<string, unknown>): string {
   const [message] = (params.messages ?? []) as { content: { text: string } }[];
-  return String(params.message ?? message?.content.text);
+  // A form says which server asks.
+  return String(params.message ?? message?.content.text).replace(/^Server "\w+" asks: /, '');
 }
 
 function textOf(result: Record<string, unknown>): string {
