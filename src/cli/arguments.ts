@@ -43,3 +43,10 @@ export function readUrl(what: string, text: string): URL {
     throw new GatewayError('usage', `${what} is an address such as http://127.0.0.1:8808, not "${text}".`);
   return new URL(text);
 }
+
+export function readPort(text: string): number {
+  const port = Number(text);
+  if (!/^\d{1,5}$/.test(text) || port > 65_535)
+    throw new GatewayError('usage', `--port is a number from 0 to 65535, not "${text}".`);
+  return port;
+}

@@ -13,11 +13,11 @@ import { type Gateway, openGateway } from '../gateway/gateway.ts';
 import { logCalls } from '../observe/log-calls.ts';
 import { toolsFolder } from '../workers/namespaces.ts';
 import { nameProblem } from '../workers/tool-files.ts';
+import { readPort } from './arguments.ts';
 import { callTool, printAnswer, readArguments, schemaOf } from './call.ts';
 import type { CommandIo } from './command-io.ts';
 import { createFolderReport } from './folder-report.ts';
 import { loadOptions, type Options } from './options.ts';
-import { readPort } from './serve.ts';
 import { paint, plain, print, untilSignal } from './terminal.ts';
 
 /** Tried first, so that a client finds the next run under the same address. */

@@ -20,6 +20,7 @@ export const optionTable = {
   url: { type: 'string', value: 'URL', text: 'the address of that gateway (default http://127.0.0.1:8808)' },
   host: { type: 'string', value: 'HOST', text: 'the address to listen on (default 127.0.0.1)' },
   port: { type: 'string', value: 'PORT', text: 'the port to listen on (default 8808; 0 picks a free one)' },
+  'no-manager': { type: 'boolean', text: 'do not start the manager' },
   'equip-toolset': { type: 'string', value: 'NAME', text: 'equip this toolset at the start' },
   description: { type: 'string', value: 'TEXT', text: 'what it is for' },
   language: { type: 'string', value: 'LANGUAGE', text: 'typescript (default) or python' },

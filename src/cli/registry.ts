@@ -6,10 +6,10 @@ import { loadConfig } from '../config/load.ts';
 import { type InstallResult, installFromRegistry, searchRegistry } from '../manager/installer/install.ts';
 import { serveRegistry } from '../manager/installer/local-registry.ts';
 import type { ServerKind } from '../manager/installer/to-server.ts';
-import { onlyName, withVerbs } from './arguments.ts';
+import { onlyName, readPort, withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import { loadOptions, type Options } from './options.ts';
-import { readPort } from './serve.ts';
+
 import { brief, columns, paint, plain, print, printResult, table, untilSignal, warn } from './terminal.ts';
 
 export const registry = withVerbs('registry', { search, install, serve });

@@ -1,6 +1,6 @@
 /** `toolgate stdio` and `toolgate serve`: the commands that serve clients until they are stopped. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { GatewayError, messageOf } from '../base/errors.ts';
+import { messageOf } from '../base/errors.ts';
 import { isLoopback } from '../base/loopback.ts';
 import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
@@ -10,6 +10,7 @@ import { openStdioDoor, type StdioDoor } from '../doors/stdio.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { followConfigAndSignal, followSecrets, followToolsets } from '../gateway/watch.ts';
 import { openTelemetry } from '../telemetry/open.ts';
+import { readPort } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import { firstListLines, firstListText } from './first-list.ts';
 import { writeLog } from './log.ts';
@@ -59,7 +60,9 @@ Ctrl-C ends it.
 `;
 }
 
-export async function serve(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
+export async function serve(_: readonly string[], options: Options, given: CommandIo): Promise<number> {
+  const { startManager, withManagerToken } = await import('./manager.ts');
+  const io = withManagerToken(given, options);
   const trust = openTrust(options, io);
   const gateway = await startGateway(options, io, 'warn', { audit: true, stdout: io.stdout, trust });
   const telemetry = await startTelemetry(gateway, io);
@@ -77,8 +80,10 @@ export async function serve(_: readonly string[], options: Options, io: CommandI
     const stop = untilSignal(io);
     print(connectText(door, token !== null, gateway.config, io), io);
     const operators = await openOperatorDoor(gateway, { command: 'serve', url: door.url });
+    const manager = startManager(gateway, reachable(door), options, io);
     await Promise.race([stop, showServed(gateway, stop, io)]);
     await stop;
+    await manager?.close();
     following.close();
     gateway.approvals.stop();
     await door.drain(gateway.config.http.drain);
@@ -121,11 +126,11 @@ async function startTelemetry(gateway: Gateway, io: CommandIo): Promise<{ close(
   }
 }
 
-export function readPort(text: string): number {
-  const port = Number(text);
-  if (!/^\d{1,5}$/.test(text) || port > 65_535)
-    throw new GatewayError('usage', `--port is a number from 0 to 65535, not "${text}".`);
-  return port;
+/** The origin of the door for programs on this machine. */
+function reachable({ url, port }: ListeningDoor): string {
+  const { hostname, origin } = new URL(url);
+  if (hostname === '0.0.0.0') return `http://127.0.0.1:${port}`;
+  return hostname === '[::]' ? `http://[::1]:${port}` : origin;
 }
 
 function trustText({ url, isOpen }: ListeningDoor): string {

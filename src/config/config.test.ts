@@ -153,6 +153,7 @@ it('has every default filled in', () => {
       heads: '/etc/app/.toolgate/audit-heads.json',
     },
     vault: { key: expect.any(Function), keyFile: null, allowInsecure: false, redactResults: true },
+    manager: { enabled: null, port: 8809, coreUrl: null, publicUrl: null },
     repositories: { from: 'public', size: 268_435_456, timeout: 300_000, quota: 1_073_741_824, keep: 604_800_000 },
     registry: { url: 'https://registry.modelcontextprotocol.io', timeout: 20_000, allowPrivate: false },
     secrets: expect.any(Function),

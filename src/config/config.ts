@@ -15,6 +15,7 @@ import { type ConfigDocument, InvalidConfig, type LineOf } from './issues.ts';
 import { secretValues } from './launch-secrets.ts';
 import type { LimitsConfig } from './limits.ts';
 import { type MacroConfig, resolveMacros } from './macros.ts';
+import { type ManagerConfig, resolveManager } from './manager.ts';
 import type { PinsConfig } from './pins.ts';
 import { type PolicyConfig, resolvePolicy } from './policy.ts';
 import type { RawConfig } from './raw-config.ts';
@@ -74,6 +75,7 @@ export interface Config {
   readonly dataDir: string;
   readonly folders: FoldersConfig;
   readonly http: HttpConfig;
+  readonly manager: ManagerConfig;
   readonly agents: readonly AgentConfig[];
   readonly limits: LimitsConfig;
   readonly audit: AuditConfig;
@@ -200,6 +202,7 @@ export function resolveConfig(
     dataDir,
     folders: { ...folders, named: resolved.folders },
     http,
+    manager: resolveManager(settings.manager, context),
     agents: resolveAgents(settings.agents, context),
     limits: settings.limits,
     audit,

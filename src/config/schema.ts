@@ -13,6 +13,7 @@ import { httpSchema } from './http.ts';
 import { inheritEnv } from './launch.ts';
 import { limitsSchema } from './limits.ts';
 import { macrosSchema } from './macros.ts';
+import { managerSchema } from './manager.ts';
 import { policyShape } from './policy.ts';
 import { registrySchema } from './registry.ts';
 import { repositoriesSchema } from './repositories.ts';
@@ -96,6 +97,11 @@ export const settingsShape = {
   ...taskShape,
   macros: macrosSchema.optional().describe('Tools made of other tools, by name.'),
   http: httpSchema.prefault({}).describe('The HTTP side: `toolgate serve`.'),
+  manager: managerSchema
+    .optional()
+    .describe(
+      'The manager: tools with which models write, test and install tools. `false`: `toolgate serve` starts none.',
+    ),
   agents: agentsSchema
     .optional()
     .describe(

@@ -65,18 +65,27 @@ export class SourceSets implements CallerSources {
   /** Opens a source, a server or functions, that no caller sees yet. Returns its id. */
   open(config: ServerConfig, items?: readonly RunnableItem[]): number {
     const id = this.#nextId--;
-    const source = items === undefined ? this.#openServer(id, config) : this.#openInline(config, items);
+    return this.#add(id, config, items === undefined ? this.#openServer(id, config) : this.#openInline(config, items));
+  }
+
+  /** Opens a folder of tools exactly as it is now: no file of it falls back to an earlier version. */
+  openFresh(config: ServerConfig): number {
+    const id = this.#nextId--;
+    return this.#add(id, config, this.#openServer(id, config, new LastGoodFiles()));
+  }
+
+  #add(id: number, config: ServerConfig, source: Source): number {
     if (this.#logLevel !== null) source.setLogLevel?.(this.#logLevel);
     this.#members.set(id, { source, config, sets: new Set() });
     this.#ids.set(source, id);
     return id;
   }
 
-  #openServer(id: number, config: ServerConfig): Source {
+  #openServer(id: number, config: ServerConfig, lastGood = this.#lastGood): Source {
     const changed = () => {
       for (const set of this.#members.get(id)?.sets ?? []) this.#renew(set);
     };
-    return createServerSource(config, { ...this.#context, lastGood: this.#lastGood, changed });
+    return createServerSource(config, { ...this.#context, lastGood, changed });
   }
 
   #openInline({ key, namespace }: ServerConfig, items: readonly RunnableItem[]): Source {

@@ -16,6 +16,7 @@ const pages = readdirSync(join(root, 'docs')).map((name) => `docs/${name}`);
 describe('docs/configuration.md lists every key with its default', () => {
   type Schema = {
     properties?: Record<string, Schema>;
+    anyOf?: readonly Schema[];
     default?: unknown;
     $ref?: string;
     $defs?: Record<string, Schema>;
@@ -40,6 +41,7 @@ describe('docs/configuration.md lists every key with its default', () => {
     ['audit', schema.properties?.audit],
     ['security', schema.properties?.security],
     ['secrets', schema.properties?.secrets],
+    ['manager', schema.properties?.manager?.anyOf?.[1]],
     ['repositories', schema.properties?.repositories],
     ['registry', schema.properties?.registry],
     ['folders', schema.properties?.folders],

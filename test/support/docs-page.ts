@@ -189,10 +189,12 @@ async function openSandbox(isNewcomer: boolean): Promise<Sandbox> {
     symlinkSync(join(dataDir, 'venvs'), join(home, '.toolgate', 'venvs'));
   }
   const port = await freePort();
+  const managerPort = await freePort();
   const env = childEnv({
     ...installer,
     HOME: home,
     CORE_PORT: String(port),
+    MANAGER_PORT: String(managerPort),
     npm_config_prefix: join(home, '.npm-global'),
     npm_config_update_notifier: 'false',
     npm_config_offline: 'true',
@@ -200,7 +202,11 @@ async function openSandbox(isNewcomer: boolean): Promise<Sandbox> {
     PATH: [join(home, '.npm-global', 'bin'), shims, process.env.PATH].join(':'),
   });
   const real = (text: string) =>
-    text.replaceAll('8808', String(port)).replaceAll('/home/you', home).replaceAll('/path/to/toolgate', root);
+    text
+      .replaceAll('8808', String(port))
+      .replaceAll('8809', String(managerPort))
+      .replaceAll('/home/you', home)
+      .replaceAll('/path/to/toolgate', root);
   const shell = (script: string, cwd?: string): Promise<{ output: string; code: number }> => {
     const [before, after] =
       cwd === undefined ? [`. "${state}"`, `{ export -p; echo "cd '$(pwd)'"; } > "${state}"`] : ['', ''];

@@ -22,6 +22,8 @@ export interface GatewayOptions {
   readonly process?: boolean;
   /** Instead of bin/toolgate.mjs, in a process of its own. */
   readonly bin?: string;
+  /** Whether `serve` may start the manager, which is a process. */
+  readonly manager?: boolean;
   /** More arguments of the command. */
   readonly args?: readonly string[];
 }
@@ -76,7 +78,8 @@ export async function startModernStdio(
 
 /** `toolgate serve` on a free port, when it is ready, or with `ready: false` when it listens. Ends with SIGTERM. */
 export async function startHttp(options: GatewayOptions & { readonly ready?: boolean } = {}): Promise<HttpGateway> {
-  const { child, cwd } = spawnGateway(['serve', '--port', '0'], options, 'SIGTERM');
+  const command = ['serve', '--port', '0', ...(options.manager === true ? [] : ['--no-manager'])];
+  const { child, cwd } = spawnGateway(command, options, 'SIGTERM');
   const [origin] = await orExplain(child, untilPrinted(child, /https?:\/\/127\.0\.0\.1:\d+/));
   if (options.ready !== false) {
     const ready = async () => {

@@ -20,6 +20,11 @@ export interface ListenOptions extends HttpDoorOptions {
    * @internal
    */
   readonly portOption?: string;
+  /**
+   * Why it does not listen without a credential, not even on loopback; absent if it may.
+   * @internal
+   */
+  readonly needsCredential?: string;
 }
 
 /** An HTTP door with a listening server. */
@@ -39,7 +44,7 @@ export interface ListeningDoor extends HttpDoor {
  * await http.close();
  */
 export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Promise<ListeningDoor> {
-  const { host, port, portOption = 'the option "port"', identify } = options;
+  const { host, port, portOption = 'the option "port"', identify, needsCredential } = options;
   const { makeDoor } = await import('./door.ts');
   let bound = port;
   const { tls } = gateway.config.http;
@@ -47,8 +52,10 @@ export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Pr
   const door = await makeDoor(gateway, options, {
     host,
     origin,
-    refusal: (hasCredentials) =>
-      identify === undefined ? refusalToListen(host, gateway.config.http, hasCredentials) : null,
+    refusal(hasCredentials) {
+      if (!hasCredentials && needsCredential !== undefined) return needsCredential;
+      return identify === undefined ? refusalToListen(host, gateway.config.http, hasCredentials) : null;
+    },
   });
   const { handle, serves, basePath, turnOut } = door;
   const refused = (message: string) => gateway.events.emit('note', { source: 'toolgate', message });

@@ -1,0 +1,80 @@
+/** The manager's tools for the MCP registry. */
+import * as z from 'zod';
+import type { ToolContext } from '../../tools/define-tool.ts';
+import { type InstallWork, installFromRegistry, installFromRepo, searchRegistry } from '../installer/install.ts';
+import {
+  INSTALLS,
+  type ManagerContext,
+  type ManagerTool,
+  managerTool,
+  READS_OUTSIDE,
+  reporter,
+} from '../manager-context.ts';
+
+export function installerTools(manager: ManagerContext): ManagerTool[] {
+  const workOf = (context: ToolContext): InstallWork => ({
+    env: manager.env,
+    signal: context.signal,
+    progress: reporter(context),
+  });
+  return [
+    managerTool({
+      name: 'search_registry',
+      title: 'Search the MCP registry',
+      description: `Search the MCP server registry for installable tool servers. Returns a list of matching servers with their name, description, package type, and source URL. Use this when the user wants to find and install existing MCP servers.
+
+Returns: a list of objects: [{"name": "io.github.owner/server-github", "description": "GitHub API tools", "package": "@modelcontextprotocol/server-github", "package_type": "npm", "source_url": "https://github.com/modelcontextprotocol/server-github"}]`,
+      inputSchema: z.strictObject({
+        query: z.string().describe('Search term. Examples: "github", "slack", "database"'),
+      }),
+      outputSchema: z.array(z.looseObject({ name: z.string() })),
+      annotations: READS_OUTSIDE,
+      execute: ({ query }, context) => searchRegistry(query, manager.config(), workOf(context)),
+    }),
+    managerTool({
+      name: 'install_from_registry',
+      title: 'Install from the MCP registry',
+      description: `Install a server of the MCP registry. With mode "attach" (the default) the server is written to the configuration and runs as it is, next to the others. With mode "translate" its source code is cloned and analyzed, as analyze_repo does; it is NOT translated automatically: you must then use read_repo_file and write_tool to translate each tool.
+
+Returns with "attach": {"installed": true, "name": "...", "namespace": "github", "file": "...", "server": {...}, "secrets_needed": ["GITHUB_TOKEN"]}. For each needed secret, call prepare_secret with that namespace and tell the user to run the command in "instructions"; then call reload_core().
+Returns if something is missing: {"installed": false, "error": "...", "inputs": [{"name": "region", "description": "..."}]}. Ask the user, and call again with "inputs". Never pass a secret as an input.
+Returns with "translate": Same as analyze_repo. Next steps: Follow the translation workflow (read source, write tools, test).`,
+      inputSchema: z.strictObject({
+        package: z
+          .string()
+          .describe('Name or package from the search results. Example: "@modelcontextprotocol/server-github"'),
+        namespace: z.string().describe('Target namespace name. Example: "github"'),
+        mode: z
+          .enum(['attach', 'translate'])
+          .default('attach')
+          .describe('"attach" runs the server, "translate" reads its source.'),
+        inputs: z
+          .record(z.string(), z.string())
+          .default({})
+          .describe('Values that the server asks for, by name; never secrets. Example: {"region": "eu"}'),
+        kind: z
+          .enum(['npm', 'pypi', 'oci', 'remote'])
+          .optional()
+          .describe('Which of its packages to run, if it has several.'),
+        version: z.string().optional().describe('Default: the latest.'),
+      }),
+      annotations: INSTALLS,
+      execute: ({ kind = null, version = null, ...request }, context) =>
+        installFromRegistry({ ...request, kind, version }, manager.config(), workOf(context)),
+    }),
+    managerTool({
+      name: 'install_from_repo',
+      title: 'Translate a repository',
+      description: `Begin the translation process for a git repository URL. Clones the repo and runs analyze_repo. Same as install_from_registry with mode "translate", but takes a URL instead of a package name. Nothing is installed or executed.
+
+Returns: Same as analyze_repo. Next steps: Follow the translation workflow: read_repo_file, create_namespace with this namespace, write_tool, reload_core, test_tool.`,
+      inputSchema: z.strictObject({
+        repo_url: z.string().describe('Git URL. Example: "https://github.com/someone/my-tools"'),
+        namespace: z.string().describe('Target namespace name.'),
+      }),
+      annotations: READS_OUTSIDE,
+      execute: ({ repo_url: url, namespace }, context) =>
+        installFromRepo(url, namespace, manager.config(), workOf(context)),
+    }),
+  ];
+}
