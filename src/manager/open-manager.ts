@@ -7,6 +7,7 @@ import { removeTemporaries } from '../base/files.ts';
 import { IDENTITY } from '../base/version.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvVars } from '../config/expand.ts';
+import { NO_PINS } from '../config/pins.ts';
 import { createGateway, type Gateway } from '../gateway/gateway.ts';
 import type { GatewayOptions, Host } from '../gateway/root.ts';
 import { inlineConfig } from '../sources/inline.ts';
@@ -134,6 +135,8 @@ function managerConfig(config: Config): Config {
     controls: [],
     toolsets: [],
     macros: [],
+    // Its tools change with Toolgate only.
+    pins: NO_PINS,
     folders: { ...config.folders, named: [] },
     http: {
       ...config.http,
