@@ -32,4 +32,4 @@ EXPOSE 8808
 # Slim images have no curl.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["toolgate", "wait", "http://127.0.0.1:8808", "--timeout", "4s"]
 ENTRYPOINT ["toolgate"]
-CMD ["serve", "--host", "0.0.0.0"]
+CMD ["serve", "--host", "0.0.0.0", "--no-manager"]

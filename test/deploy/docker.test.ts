@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { parseCommandLine } from '../../src/cli/commands.ts';
 import { childEnv, startChild } from '../support/child.ts';
 import { root } from '../support/docs-page.ts';
 import { freePort } from '../support/ports.ts';
@@ -141,6 +142,11 @@ describe.each(['core.Dockerfile', 'manager.Dockerfile'])('%s', (file) => {
     const check = JSON.parse(words('HEALTHCHECK')[0]!.replace(/^.*CMD /, '')) as string[];
     expect(healthcheck.test).toEqual(['CMD', ...check]);
     expect(check[2]).toBe(`http://127.0.0.1:${words('EXPOSE')[0]}`);
+  });
+
+  it('starts a command that exists, with options that it has', () => {
+    const { command } = parseCommandLine(JSON.parse(words('CMD').at(-1)!) as string[]);
+    expect(command).toBe(file === 'core.Dockerfile' ? 'serve' : 'manager');
   });
 
   it('copies what is there, and what .dockerignore lets through', () => {
