@@ -113,7 +113,7 @@ async function fromOpenApi(args: readonly string[], options: Options, io: Comman
     mayReachPrivate: true,
     signal: null,
   };
-  const made = await namespaceFromOpenApi(request, dataDir);
+  const made = await trustCreated(options, io, () => namespaceFromOpenApi(request, dataDir));
   const secrets = made.secrets_needed.map(
     (one) => `Set its secret: toolgate secrets set ${one} --namespace ${namespace}`,
   );

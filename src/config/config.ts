@@ -173,7 +173,7 @@ export function resolveConfig(
     ...(vault.keyFile === null ? [] : [{ what: 'the key of the secrets', path: vault.keyFile }]),
     ...(http.tls === null ? [] : [{ what: 'the key of the certificate', path: http.tls.key }]),
   ];
-  const reaching = reachNotices(resolved, own, env.HOME);
+  const reaching = reachNotices(resolved, own, env.HOME, context.folder);
   if (settings.security.reachableConfig === 'refuse')
     for (const message of reaching) context.add(['security', 'reachable_config'], message);
   const policy = resolvePolicy(settings, context);
@@ -249,13 +249,14 @@ function reachNotices(
   { servers, folders }: Pick<ResolvedServers, 'servers' | 'folders'>,
   own: readonly OwnPath[],
   home: string | undefined,
+  usualCwd: string,
 ): string[] {
   const targets = [
     ...servers.map(({ key, launch }) => [key, launch] as const),
     ...folders.map((one) => [one.key, one] as const),
   ];
   return targets.flatMap(([key, target]) => {
-    const reached = reachText(target, own, home);
+    const reached = reachText(target, own, home, usualCwd);
     if (reached === null) return [];
     return `server "${key}" can reach ${reached}. If it can write files, an agent that uses it can change its own policies and start any program. Give it a folder of its own, or keep the configuration elsewhere (--config).`;
   });

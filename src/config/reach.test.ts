@@ -6,8 +6,9 @@ const own = [
   { what: 'the configuration', path: '/home/me/project/tools.toml' },
   { what: 'the data folder', path: '/home/me/project/.toolgate' },
 ];
-const run = (file: string, ...args: string[]) =>
-  reachText({ kind: 'stdio', file, args, env: {}, cwd: '/home/me/project' }, own, '/home/me');
+const run = (file: string, ...args: string[]) => runIn('/home/me/project', file, ...args);
+const runIn = (cwd: string, file: string, ...args: string[]) =>
+  reachText({ kind: 'stdio', file, args, env: {}, cwd }, own, '/home/me', '/home/me/project');
 
 describe('a server reaches the configuration', () => {
   it.each([
@@ -33,8 +34,15 @@ describe('a server reaches the configuration', () => {
     expect(run('/bin/sh', '-c', 'cd x && files .')).toContain('the configuration');
   });
 
+  it('through its working directory, if that is another than usual', () => {
+    expect(runIn('/home/me', 'files')).toBe('"/home/me", which contains the configuration and the data folder');
+    expect(runIn('/home/me/project/.toolgate', 'files')).toContain('the data folder');
+    expect(runIn('/home/me/project', 'files')).toBeNull();
+    expect(runIn('/home/me/other', 'files')).toBeNull();
+  });
+
   it('through a folder of tools around it', () => {
-    expect(reachText({ folder: '/home/me' }, own, undefined)).toContain('the configuration');
+    expect(reachText({ folder: '/home/me' }, own, undefined, '/')).toContain('the configuration');
   });
 });
 

@@ -1,5 +1,5 @@
 /**
- * Servers whose arguments name a folder with the configuration, the data folder or the key in it. Such a server is
+ * Servers whose arguments or `cwd` name a folder with the configuration, the data folder or the key in it. Such a server is
  * mostly one that reads and writes files there, so an agent that may use it could rewrite the rules that bind it. Paths
  * are compared as they are written; nothing is read.
  */
@@ -14,14 +14,18 @@ export interface OwnPath {
   readonly path: string;
 }
 
-/** Which of our own paths a folder of tools, or a program with these arguments, can reach; each with what leads there. */
+/**
+ * Which of our own paths a folder of tools, or a program with these arguments, can reach; each with what leads there.
+ * `usualCwd` is where programs without a `cwd` run: nobody chose it for them, and most do not look at it.
+ */
 export function reachText(
   target: Launch | { readonly folder: string },
   own: readonly OwnPath[],
   home: string | undefined,
+  usualCwd: string,
 ): string | null {
   const reached = new Map<string, Set<string>>();
-  for (const { written, path } of placesOf(target, home))
+  for (const { written, path } of placesOf(target, usualCwd, home))
     for (const one of own)
       if (contains(path, one.path)) reached.set(written, (reached.get(written) ?? new Set()).add(one.what));
   if (reached.size === 0) return null;
@@ -33,14 +37,15 @@ interface Place {
   readonly path: string;
 }
 
-function placesOf(target: Launch | { readonly folder: string }, home = '~'): Place[] {
+function placesOf(target: Launch | { readonly folder: string }, usualCwd: string, home = '~'): Place[] {
   if (!('kind' in target)) return [{ written: target.folder, path: target.folder }];
   // A sandbox hides them.
   if (target.kind !== 'stdio' || target.sandbox !== undefined) return [];
-  return wordsOf(target).flatMap((word) => {
+  const named = wordsOf(target).flatMap((word) => {
     const path = pathIn(word, home);
     return path === null ? [] : { written: word, path: resolve(target.cwd, path) };
   });
+  return target.cwd === usualCwd ? named : [...named, { written: target.cwd, path: target.cwd }];
 }
 
 function wordsOf({ file, args }: Extract<Launch, { kind: 'stdio' }>): readonly string[] {
