@@ -79,7 +79,7 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
       ...data,
       ...(await identityFindings(config)),
       ...(await secretFindings(config)),
-      ...approverFindings(config),
+      ...(await approverFindings(config, io.env)),
       ...argumentFindings(config),
       ...serverFindings(gateway, notes, io.env),
       ...(await folderFindings(gateway)),
@@ -201,15 +201,23 @@ async function secretFindings({ vault, dataDir }: Config): Promise<Diagnosis[]> 
   return findings;
 }
 
-/** Warns if an answer of the client counts: anyone who has the token of an agent can then approve what that agent does. */
-function approverFindings({ security }: Config): Diagnosis[] {
-  const { approvers, confirm } = security;
+/**
+ * Warns if an answer of the client counts: anyone who has the token of an agent can then approve what that agent does. On
+ * stdio the client is the person's own, so without any sign of HTTP it is only mentioned.
+ */
+async function approverFindings(config: Config, env: CommandIo['env']): Promise<Diagnosis[]> {
+  const { approvers, confirm } = config.security;
   const all = [{ place: 'security.approvers', approvers }, ...confirm].filter((rule) => rule.approvers.client === true);
   const [first] = all;
   if (first === undefined) return [];
   const message =
     'an agent over HTTP can approve its own calls: anyone who has its token can answer the question. Leave out "client" and "any" unless you trust every client to ask a person.';
-  return [{ level: 'warning', about: first.place, message }];
+  const { settings } = config.written();
+  const stored = await openAgentStore(config.dataDir)
+    .read()
+    .catch(() => []);
+  const isHttp = 'http' in settings || 'agents' in settings || Boolean(env.BEARER_TOKEN) || (stored ?? []).length > 0;
+  return [{ level: isHttp ? 'warning' : 'ok', about: first.place, message }];
 }
 
 /** Warns about secrets in arguments, because everyone on the machine can read the arguments of a process. */

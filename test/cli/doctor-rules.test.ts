@@ -108,11 +108,16 @@ fs = ["write_*"]
 
 describe('toolgate doctor about who approves', () => {
   it.each(['client', 'any'])('warns that an agent can approve its own calls over HTTP with "%s"', async (approvers) => {
-    const { code, wrong } = await examine(`[security]\napprovers = "${approvers}"`);
+    const lines = `[security]\napprovers = "${approvers}"\n[http]\nport = 0`;
+    const { code, wrong } = await examine(lines);
     expect([code, wrong]).toEqual([
       1,
       [expect.stringMatching(/^warning security\.approvers: an agent over HTTP can approve its own calls/)],
     ]);
+  });
+
+  it('does not warn where nothing points to HTTP: on stdio the client is the person at it', async () => {
+    expect(await examine('[security]\napprovers = "any"')).toEqual({ code: 0, wrong: [] });
   });
 
   it('says nothing by default, and of "operator"', async () => {
