@@ -62,7 +62,7 @@ describe('an invalid command line', () => {
     [['docter'], 'Did you mean "doctor"?'],
     [['sevre'], 'Did you mean "serve"?'],
     [['zebra'], 'There is no command "zebra". See toolgate --help.'],
-    [['man'], 'There is no command "man". See toolgate --help.'],
+    [['xyzzy'], 'There is no command "xyzzy". See toolgate --help.'],
     [['toString'], 'There is no command "toString".'],
     [['constructor', '--help'], 'There is no command "constructor".'],
     [['list', '--jsn'], 'toolgate list has no option --jsn. Did you mean "json"? See toolgate list --help.'],

@@ -5,7 +5,7 @@
 import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { atEnd } from '../support/cleanup.ts';
 import { waitFor } from '../support/processes.ts';
@@ -22,8 +22,10 @@ export function installed(): string {
   mkdirSync(own, { recursive: true });
   for (const part of ['bin', 'dist', 'package.json']) cpSync(join(root, part), join(own, part), { recursive: true });
   const manifest = JSON.parse(readFileSync(join(own, 'package.json'), 'utf8')) as { dependencies: object };
-  for (const name of Object.keys(manifest.dependencies))
+  for (const name of Object.keys(manifest.dependencies)) {
+    mkdirSync(dirname(join(modules, name)), { recursive: true });
     symlinkSync(join(root, 'node_modules', name), join(modules, name));
+  }
   symlinkSync(tool('@opentelemetry'), join(modules, '@opentelemetry'));
   return join(own, 'bin', 'toolgate.mjs');
 }
