@@ -190,8 +190,15 @@ describe('an offer', () => {
   it('with invisible characters is reported without pins, too', () => {
     const hidden = offerOf([['tool', { ...TOOL, description: 'Sends\u2063.' }]], 'a\u200b');
     expect(pinnedOffer('x', hidden, { mode: 'off', servers: {} }).problems).toEqual([
-      'tool "send" contains invisible characters: U+2063',
-      'the instructions contain invisible characters: U+200B',
+      'invisible characters in the instructions (U+200B), tool "send" (U+2063)',
     ]);
+  });
+
+  it('with many differences is told in a few sentences', () => {
+    const tools = Array.from({ length: 50 }, (_, i) => ['tool', { ...TOOL, name: `t${i}\u200b` }] as const);
+    const { problems } = pinnedOffer('x', offerOf(tools), { mode: 'warn', servers: { x: pinned } });
+    expect(problems).toHaveLength(7);
+    expect(problems[0]).toContain('and 45 more');
+    expect(problems.at(-1)).toMatch(/^50 more differences from tools\.lock; to see them: toolgate lock status/);
   });
 });

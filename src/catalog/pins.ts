@@ -332,21 +332,37 @@ export function pinnedOffer(
   const pinned = mode === 'off' ? undefined : ownValue(servers, server);
   const found = deviationsOf(server, offer, pinned);
   const isHeld = mode === 'hold';
-  const problems = [...hiddenIn(offer), ...found.map((one) => deviationText(one, isHeld))];
+  const problems = [...hiddenIn(offer), ...deviationTexts(found, isHeld)];
   if (problems.length === 0) return offer;
   const shown = pinned !== undefined && isHeld ? heldOffer(offer, pinned, found) : offer;
   return { ...shown, problems: [...offer.problems, ...problems] };
 }
 
-/** Invisible characters are reported with or without pins. */
-const hiddenIn = memo((offer: Offer): string[] => {
-  const texts = offer.items.flatMap((item) => {
+/** Invisible characters are reported with or without pins: one sentence for a server, however many items have some. */
+const hiddenIn = memo(({ items, instructions }: Offer): string[] => {
+  const found = items.flatMap((item) => {
     const hidden = hiddenInItem(item);
-    return hidden === '' ? [] : `${item.kind} "${item.name}" contains invisible characters: ${hidden}`;
+    return hidden === '' ? [] : `${item.kind} "${item.name}" (${hidden})`;
   });
-  const own = hiddenCharacters(offer.instructions).join(', ');
-  return own === '' ? texts : [...texts, `the instructions contain invisible characters: ${own}`];
+  const own = hiddenCharacters(instructions).join(', ');
+  const all = own === '' ? found : [`the instructions (${own})`, ...found];
+  return all.length === 0 ? [] : [`invisible characters in ${shortened(all, (count) => `and ${count} more`)}`];
 });
+
+/** The first ones, and how many there are besides. */
+function shortened(texts: readonly string[], rest: (count: number) => string): string {
+  const shown = texts.slice(0, MOST_NAMED);
+  return [...shown, ...(texts.length > MOST_NAMED ? [rest(texts.length - MOST_NAMED)] : [])].join(', ');
+}
+
+/** A server that changes everything must not flood the log. */
+const MOST_NAMED = 5;
+
+function deviationTexts(found: readonly Deviation[], isHeld: boolean): string[] {
+  const shown = found.slice(0, MOST_NAMED).map((one) => deviationText(one, isHeld));
+  const more = found.length - shown.length;
+  return more === 0 ? shown : [...shown, `${more} more differences from tools.lock; to see them: toolgate lock status`];
+}
 
 /** A definition without escapes and with ASCII only has none. That is nearly every one, so it is looked at first. */
 const hiddenInItem = memo((item: Item): string => {

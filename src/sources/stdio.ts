@@ -96,7 +96,9 @@ class StdioConnection extends RpcConnection {
     // What it wrote before its end is read, also if it did not read.
     this.#child.stdout.resume();
     this.#reason = reason;
-    this.#lastOutput = setTimeout(() => this.#exit(reason), LAST_OUTPUT);
+    // A timer may be late on a busy machine and then comes before the pipes are read. They are read between two turns.
+    const end = () => this.#exit(reason);
+    this.#lastOutput = setTimeout(() => setImmediate(() => setImmediate(end)), LAST_OUTPUT);
   }
 
   #exit(reason: string): void {
