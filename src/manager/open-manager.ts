@@ -54,6 +54,8 @@ To write a tool: create_namespace, write_tool, reload_core, test_tool. If someth
 
 To translate a repository: analyze_repo lists the ten steps.
 
+To make tools of an API with an OpenAPI document: install_from_openapi, then reload_core.
+
 To use a package: add_requirement, then reload_core.
 
 To use a secret: declare its name with configure_namespace, call check_secrets, call prepare_secret for each missing one, tell the user to run the command in its "instructions", wait until the user has done so, then call reload_core and check_secrets. Never ask for the value of a secret, and never accept one.`;

@@ -27,7 +27,7 @@ it('lists the tools of the seed, each with a title, a description, a strict sche
     ...['generate_tool', 'install_requirements', 'add_requirement', 'list_requirements', 'install_pip_packages'],
     ...['prepare_secret', 'list_secrets', 'remove_secret', 'check_secrets'],
     ...['analyze_repo', 'read_repo_file', 'search_registry', 'install_from_registry', 'install_from_repo'],
-    ...['test_tool', 'health', 'server_config'],
+    ...['install_from_openapi', 'test_tool', 'health', 'server_config'],
   ]);
   for (const { name, title, description, inputSchema, annotations } of tools) {
     expect(title, name).toBeTruthy();

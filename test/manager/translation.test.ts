@@ -1,6 +1,9 @@
 /** The seed's ten steps from a repository to tools that work, and its flow of secrets, through a real client. */
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { serveRegistry } from '../../src/manager/installer/local-registry.ts';
@@ -210,6 +213,49 @@ it('finds servers in a registry, writes them to the configuration, or reads thei
     'no single server',
   );
   expect(await dock.fails('search_registry', { query: '' })).toHaveProperty('code', 'usage');
+});
+
+it('makes tools of an OpenAPI document, from public addresses only unless the configuration says otherwise', async () => {
+  const asked: string[] = [];
+  const api = createServer((request, response) => {
+    asked.push(request.url!);
+    response.setHeader('content-type', 'application/json');
+    response.end(request.url === '/openapi.json' ? JSON.stringify(document()) : '{"name":"Rex"}');
+  });
+  api.listen(0, '127.0.0.1');
+  await once(api, 'listening');
+  atEnd(() => void api.close());
+  const origin = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
+  const document = () => ({
+    openapi: '3.1.0',
+    info: { title: 'Pets', version: '1' },
+    servers: [{ url: origin }],
+    paths: {
+      '/pets/{id}': {
+        get: {
+          operationId: 'get_pet',
+          summary: 'One pet',
+          parameters: [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }],
+          responses: { 200: { description: 'The pet' } },
+        },
+      },
+    },
+  });
+  const wanted = { document: `${origin}/openapi.json`, namespace: 'pets' };
+  const dock = await startManaged({ config });
+  expect(await dock.call('install_from_openapi', wanted)).toMatchObject({ created: true, tools_found: ['get_pet'] });
+  await dock.call('reload_core');
+  expect(
+    JSON.stringify(await dock.call('test_tool', { namespace: 'pets', tool_name: 'get_pet', input: { id: '7' } })),
+  ).toContain('Rex');
+  expect(asked).toContain('/pets/7');
+  expect((await dock.fails('install_from_openapi', wanted)).message).toContain('pets');
+  expect((await dock.fails('install_from_openapi', { ...wanted, document: '/etc/passwd' })).message).toContain(
+    'address',
+  );
+  expect((await dock.fails('install_from_openapi', { ...wanted, namespace: '../x' })).code).toBe('usage');
+  const closed = await startManaged();
+  expect((await closed.fails('install_from_openapi', wanted)).message).toContain('https');
 });
 
 it('has the clones in repos/ of the data folder', async () => {

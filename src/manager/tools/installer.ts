@@ -1,6 +1,7 @@
-/** The manager's tools for the MCP registry. */
+/** The manager's tools for the MCP registry and for OpenAPI documents. */
 import * as z from 'zod';
 import type { ToolContext } from '../../tools/define-tool.ts';
+import { namespaceFromOpenApi } from '../builder/from-openapi.ts';
 import { type InstallWork, installFromRegistry, installFromRepo, searchRegistry } from '../installer/install.ts';
 import {
   INSTALLS,
@@ -75,6 +76,35 @@ Returns: Same as analyze_repo. Next steps: Follow the translation workflow: read
       annotations: READS_OUTSIDE,
       execute: ({ repo_url: url, namespace }, context) =>
         installFromRepo(url, namespace, manager.config(), workOf(context)),
+    }),
+    managerTool({
+      name: 'install_from_openapi',
+      title: 'Make tools of an OpenAPI document',
+      description: `Create a namespace with one tool for each operation of an OpenAPI document (3.0 or 3.1, JSON or YAML). The tools are TypeScript files that you can read with get_tool_source and change with write_tool.
+
+Returns: {"created": true, "namespace": "pets", "path": "...", "tools_found": ["list_pets", "get_pet"], "base_url": "https://api.example.com", "secrets_needed": ["PETS_API_KEY"], "notes": []}. For each needed secret, call prepare_secret with that namespace and tell the user to run the command in "instructions". Then call reload_core(), and try a tool with test_tool.`,
+      inputSchema: z.strictObject({
+        document: z.string().describe('The address of the document. Example: "https://api.example.com/openapi.json"'),
+        namespace: z.string().describe('Name of the new namespace. Example: "pets"'),
+        base_url: z
+          .string()
+          .optional()
+          .describe('Where the API is, if the document does not say so. Example: "https://api.example.com/v1"'),
+      }),
+      annotations: INSTALLS,
+      execute: ({ document: source, namespace, base_url: baseUrl = null }, { signal }) => {
+        const { dataDir, repositories } = manager.config();
+        const request = {
+          source,
+          namespace,
+          baseUrl,
+          cwd: dataDir,
+          mayReadFiles: false,
+          mayReachPrivate: repositories.from !== 'public',
+          signal,
+        };
+        return manager.creating(() => namespaceFromOpenApi(request, dataDir));
+      },
     }),
   ];
 }
