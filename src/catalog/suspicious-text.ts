@@ -6,24 +6,50 @@
 
 /** In any script these are either controls or invisible. */
 const INVISIBLE = /(?![\t\n\r])[\p{Cc}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Surrogate}\ufff9-\ufffb]/gu;
-/** Emoji are made of several characters, some of them invisible. */
-const EMOJI = new RegExp(['\\p{RGI_Emoji}', '\\p{Emoji}\\ufe0f', '\\p{Emoji}\\ufe0e'].join('|'), 'gv');
-/** Scripts in which letters are joined, or kept apart, by invisible characters. */
-const JOINING =
-  /(?<=[\p{Script=Arabic}\p{Script=Devanagari}\p{Script=Bengali}\p{Script=Gurmukhi}\p{Script=Gujarati}\p{Script=Tamil}\p{Script=Telugu}\p{Script=Kannada}\p{Script=Malayalam}\p{Script=Sinhala}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=Mongolian}\p{M}])[\u200c\u200d](?=[\p{L}\p{M}\s]|$)/gu;
-/** Marks of direction, next to a letter that is written from right to left. */
-const DIRECTION =
-  /(?<=[\p{Script=Arabic}\p{Script=Hebrew}]\P{L}{0,3})[\u200e\u200f\u061c]|[\u200e\u200f\u061c](?=\P{L}{0,3}[\p{Script=Arabic}\p{Script=Hebrew}])/gu;
-/** One selector chooses the form of a Han character. Several in a row are hidden text. */
-const HAN_FORM = /(?<=\p{Script=Han})\p{Variation_Selector}(?!\p{Variation_Selector})/gu;
+
+/**
+ * Where a language or an emoji needs an invisible character: the character, what comes before it, and what after it.
+ * Only a few characters around it are looked at, because a server may send many of them.
+ */
+const NEEDED: readonly { readonly character: RegExp; readonly before: RegExp; readonly after: RegExp }[] = [
+  {
+    // Scripts in which letters are joined, or kept apart.
+    character: /[\u200c\u200d]/u,
+    before:
+      /[\p{Script=Arabic}\p{Script=Devanagari}\p{Script=Bengali}\p{Script=Gurmukhi}\p{Script=Gujarati}\p{Script=Tamil}\p{Script=Telugu}\p{Script=Kannada}\p{Script=Malayalam}\p{Script=Sinhala}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=Mongolian}\p{M}]$/u,
+    after: /^(?:[\p{L}\p{M}\s]|$)/u,
+  },
+  {
+    // Emoji that are made of others.
+    character: /\u200d/u,
+    before: /(?:\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})$/u,
+    after: /^\p{Extended_Pictographic}/u,
+  },
+  { character: /[\ufe0e\ufe0f]/u, before: /\p{Emoji}$/u, after: /^(?!\p{Variation_Selector})/u },
+  // Flags of regions.
+  { character: /[\u{e0020}-\u{e007f}]/u, before: /\u{1f3f4}[\u{e0020}-\u{e007e}]*$/u, after: /^/u },
+  // One selector chooses the form of a Han character. Several in a row are hidden text.
+  { character: /\p{Variation_Selector}/u, before: /\p{Script=Han}$/u, after: /^(?!\p{Variation_Selector})/u },
+  // Marks of direction next to a letter that is written from right to left.
+  { character: /[\u200e\u200f\u061c]/u, before: /[\p{Script=Arabic}\p{Script=Hebrew}]\P{L}{0,3}$/u, after: /^/u },
+  { character: /[\u200e\u200f\u061c]/u, before: /(?:)/u, after: /^\P{L}{0,3}[\p{Script=Arabic}\p{Script=Hebrew}]/u },
+];
+/** How many characters before and after are looked at. A flag of a region has at most 14 in one. */
+const NEAR = 16;
 
 /** The invisible characters of a text that its language does not need, as `U+200B`. Each once. */
 export function hiddenCharacters(text: string): string[] {
-  if (!INVISIBLE.test(text)) return [];
-  INVISIBLE.lastIndex = 0;
-  const rest = [EMOJI, JOINING, DIRECTION, HAN_FORM].reduce((left, needed) => left.replace(needed, ''), text);
-  const points = [...rest.matchAll(INVISIBLE)].map(([character]) => character.codePointAt(0)!);
-  return [...new Set(points)].map((point) => `U+${point.toString(16).toUpperCase().padStart(4, '0')}`);
+  const found = new Set<string>();
+  for (const { 0: character, index } of text.matchAll(INVISIBLE)) {
+    if (found.has(character)) continue;
+    const before = text.slice(Math.max(0, index - NEAR), index);
+    const after = text.slice(index + character.length, index + character.length + NEAR);
+    const isNeeded = NEEDED.some(
+      (one) => one.character.test(character) && one.before.test(before) && one.after.test(after),
+    );
+    if (!isNeeded) found.add(character);
+  }
+  return [...found].map((one) => `U+${one.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`);
 }
 
 const SECRET =
