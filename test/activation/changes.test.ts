@@ -146,7 +146,7 @@ describe.each(doors)('while servers are starting, a client over %s', (door) => {
   });
 
   it('gets a partial list after start_wait and is notified when the rest arrives', async () => {
-    const guest = await enter(door, { config: starting(2600, '1200ms'), ready: false });
+    const guest = await enter(door, { config: starting(6000, '3s'), ready: false });
     expect(await toolNames(guest.client)).toEqual(['quick_x']);
     expect(await resourceUris(guest.client)).toEqual([]);
     await waitFor(() => guest.changes('tools') === 1 && guest.changes('resources') === 1);

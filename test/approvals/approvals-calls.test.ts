@@ -192,6 +192,8 @@ describe('the user of the client, with approvers = "any"', () => {
   it('is named in the audit as the client, and the operator by name', async () => {
     const { client } = await openLegacy(gateway, () => ({ action: 'accept' }));
     await call(client, 'a_count');
+    // Its file is removed after the answer.
+    await waitFor(async () => (await readPetitions(join(gateway.cwd, '.toolgate'))).length === 0);
     const { client: other } = await gateway.connect();
     const calling = call(other, 'a_count');
     const { id } = await waiting(gateway);

@@ -40,8 +40,10 @@ describe.each([...doors, 'sse'] as const)('the MCP Inspector over %s', { timeout
 
   beforeAll(async () => {
     const era = ['--protocol-era', isModern(door) ? 'modern' : 'legacy'];
-    if (isPipe(door)) target = [...era, '--cwd', tempFolder({ 'tools.toml': config }), process.execPath, bin];
-    else {
+    if (isPipe(door)) {
+      const cwd = tempFolder({ 'tools.toml': config });
+      target = [...era, '--cwd', cwd, '-e', 'TOOLGATE_TRUST=1', process.execPath, bin];
+    } else {
       const { url, origin } = await startHttp({ config });
       target = [way === 'sse' ? `${origin}/sse` : url, '--transport', way === 'sse' ? 'sse' : 'http', ...era];
     }
