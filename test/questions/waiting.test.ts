@@ -161,19 +161,28 @@ describe('many calls at once from a client without a session', () => {
 describe('a call that waits for a connection', () => {
   it('is sent when one is free, and the calls before it go first', TIMEOUT, async () => {
     const { gateway } = await startAsking();
-    const slow = await openHeld(gateway);
-    const late: ReturnType<typeof ask>[] = [];
+    const answers: (() => void)[] = [];
+    const { client } = await gateway.connect({ capabilities: ABLE });
+    const one = answerWith(client, async (message) => {
+      if (message !== 'first#1') await new Promise<void>((resolve) => answers.push(resolve));
+      return accept(message);
+    });
+    await ask(one, 'first');
+    const calls = words(PER_AGENT).map((word) => ask(one, word));
+    await waitFor(() => answers.length === PER_AGENT);
     for (const word of words(3, 'late')) {
-      late.push(ask(slow, word));
+      calls.push(ask(one, word));
       // Requests over HTTP may overtake each other.
-      await callsInFlight(gateway, PER_AGENT + late.length);
+      await callsInFlight(gateway, calls.length);
     }
-    expect(slow.questions).toHaveLength(PER_AGENT + 1);
-    slow.release();
-    expect((await Promise.all([...slow.calls, ...late])).map(jsonOf)).toEqual(
-      [...words(PER_AGENT), ...words(3, 'late')].map(said),
-    );
-    expect(slow.questions.slice(PER_AGENT + 1)).toEqual(words(3, 'late').map((word) => `${word}#1`));
+    expect(answers).toHaveLength(PER_AGENT);
+    for (const free of [1, 2, 3]) {
+      answers[free]!();
+      await waitFor(() => answers.length === PER_AGENT + free);
+    }
+    expect(one.questions.slice(PER_AGENT + 1)).toEqual(words(3, 'late').map((word) => `${word}#1`));
+    for (const answer of answers) answer();
+    expect((await Promise.all(calls)).map(jsonOf)).toEqual([...words(PER_AGENT), ...words(3, 'late')].map(said));
   });
 
   it('is not held up by those of another agent', TIMEOUT, async () => {
