@@ -48,7 +48,7 @@ export function openTrustStore(env: Readonly<Record<string, string | undefined>>
   };
 }
 
-/** Whoever can write the file decides what this user runs. */
+/** A person or program that can write the file decides what this user runs. */
 async function requireOwn(path: string): Promise<void> {
   const found = await stat(path).catch(() => null);
   if (found === null || process.platform === 'win32' || (found.mode & 0o022) === 0) return;

@@ -111,6 +111,8 @@ describe('an equip', () => {
     const gateway = await startEquipped();
     rmSync(join(gateway.data, 'equipped.json'));
     mkdirSync(join(gateway.data, 'equipped.json/taken'), { recursive: true });
+    // `.gitignore` is written in the background.
+    await waitFor(() => !Object.keys(filesIn(gateway.data)).some((name) => name.endsWith('.tmp')));
     const before = filesIn(gateway.data);
     expect(await control(gateway.client, 'equip-toolset', { name: 'two' })).toMatchObject({
       success: true,
