@@ -23,6 +23,9 @@ const { values: flags } = parseArgs({
   },
 });
 
+// The gateway that is measured is the one that is started here, and ends with it.
+process.env.TOOLGATE_SHARED = '0';
+
 /** Ten of each, with a call that needs nothing. */
 const KINDS = [
   { name: 'memory', args: [], call: ['read_graph', {}] },

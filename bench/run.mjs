@@ -11,6 +11,9 @@ import { createLoad, stopAll } from './processes.mjs';
 import { formatTable, verdict } from './report.mjs';
 import { PLANS, SCENARIOS } from './scenarios.mjs';
 
+// Each measured Toolgate has a gateway of its own, which ends with it.
+process.env.TOOLGATE_SHARED = '0';
+
 const { values: flags } = parseArgs({
   options: { quick: { type: 'boolean' }, only: { type: 'string' }, json: { type: 'boolean' } },
 });

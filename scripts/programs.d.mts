@@ -1,3 +1,12 @@
-export type Program = 'python' | 'chromium' | 'bubblewrap' | 'script' | 'openssl' | 'promtool';
+export type Program =
+  | 'python'
+  | 'chromium'
+  | 'bubblewrap'
+  | 'script'
+  | 'openssl'
+  | 'promtool'
+  | 'zsh'
+  | 'fish'
+  | 'mandoc';
 export const programs: Record<Program, { readonly what: string; find(): string | undefined }>;
 export function whyMissing(name: Program): string | undefined;

@@ -35,6 +35,9 @@ export const programs = {
   bubblewrap: { what: 'bubblewrap', find: () => onPath('bwrap'), packages: ['bubblewrap'] },
   script: { what: 'script', find: () => onPath('script'), packages: ['bsdutils'] },
   openssl: { what: 'openssl', find: () => onPath('openssl'), packages: ['openssl'] },
+  zsh: { what: 'zsh', find: () => onPath('zsh'), packages: ['zsh'] },
+  fish: { what: 'fish', find: () => onPath('fish'), packages: ['fish'] },
+  mandoc: { what: 'mandoc', find: () => onPath('mandoc'), packages: ['mandoc'] },
   promtool: { what: 'promtool of Prometheus', find: () => onPath('promtool'), packages: [] },
 };
 

@@ -14,8 +14,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -64,6 +65,7 @@ export async function build() {
     writeEditorTypes(join(next, 'editor'), bundleTypes(types, 'provided.d.ts'));
     rmSync(types, { recursive: true });
     await bundle(next);
+    await writeManual(next);
     writeFileSync(join(next, '.stamp'), stamp);
     // Two renames: between them dist/ is missing for an instant, but never incomplete.
     if (existsSync(dist)) renameSync(dist, old);
@@ -72,6 +74,15 @@ export async function build() {
     rmSync(next, { recursive: true, force: true });
     rmSync(old, { recursive: true, force: true });
   }
+}
+
+/** The manual page, from the table of commands in the new build. */
+async function writeManual(folder) {
+  const stdout = new PassThrough();
+  const { run: toolgate } = await import(pathToFileURL(join(folder, 'cli', 'main.js')).href);
+  const io = { env: {}, cwd: () => root, stdin: process.stdin, stdout, stderr: process.stderr };
+  if ((await toolgate(['help', 'man'], io)) !== 0) throw new Error('The manual page could not be written.');
+  writeFileSync(join(folder, 'toolgate.1'), stdout.read());
 }
 
 /** The types of what tool files can import without installing it, for editors. */
@@ -110,12 +121,17 @@ async function bundle(folder) {
 }
 
 /**
- * One file for what every command loads, one for what `connect` adds, one for what a gateway adds. By itself the bundler
+ * One file for what every command loads, one for what a window adds, one for what `connect` adds, one for what a gateway adds. By itself the bundler
  * makes some forty files of these, by who imports what. What programs import without a gateway stands alone, so that they
  * stay small when they are bundled with us.
  */
 function chunkGroups() {
-  const starts = { start: 'src/cli/main.ts', remote: 'src/cli/connect.ts', gateway: 'src/cli/session.ts' };
+  const starts = {
+    start: 'src/cli/main.ts',
+    window: 'src/cli/stdio.ts',
+    remote: 'src/cli/connect.ts',
+    gateway: 'src/cli/session.ts',
+  };
   const groups = Object.entries(starts).map(([name, path], index) => {
     const loaded = new Set([join(root, path)]);
     const isLoaded = (id, modules) => {
@@ -124,13 +140,13 @@ function chunkGroups() {
           for (const imported of modules.getModuleInfo(one)?.importedIds ?? []) loaded.add(imported);
       return id !== join(root, path) && loaded.has(id);
     };
-    return { name: (id, modules) => (isLoaded(id, modules) ? name : null), debugName: name, priority: 3 - index };
+    return { name: (id, modules) => (isLoaded(id, modules) ? name : null), debugName: name, priority: 4 - index };
   });
   return [
-    { name: 'errors', test: /\/src\/base\/(errors|version)\.ts$/, priority: 4 },
+    { name: 'errors', test: /\/src\/base\/(errors|version)\.ts$/, priority: 5 },
     // In one chunk, because several chunks of zod would import each other in a cycle. Not zod 3, which is loaded on demand.
-    { name: 'zod', test: /node_modules[\\/]zod[\\/](?!v3)/, priority: 4 },
-    { name: 'define-tool', test: /\/src\/tools\/define-tool\.ts$/, priority: 4 },
+    { name: 'zod', test: /node_modules[\\/]zod[\\/](?!v3)/, priority: 5 },
+    { name: 'define-tool', test: /\/src\/tools\/define-tool\.ts$/, priority: 5 },
     ...groups,
   ];
 }

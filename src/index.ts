@@ -21,9 +21,10 @@ export {
 
 export type { AgentConfig } from './config/agents.ts';
 export type { Config } from './config/config.ts';
+export type { LoadOptions } from './config/find.ts';
 export type { JwtConfig } from './config/http.ts';
 export type { Launch } from './config/launch.ts';
-export { configFromValue, type LoadOptions, loadConfig } from './config/load.ts';
+export { configFromValue, loadConfig } from './config/load.ts';
 export type { MacroConfig, MacroStep } from './config/macros.ts';
 export { configJsonSchema } from './config/schema.ts';
 export type { VaultConfig } from './config/secrets-key.ts';

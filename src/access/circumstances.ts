@@ -7,6 +7,7 @@ import { getOrMake, memo } from '../base/memo.ts';
 import { isObject } from '../base/objects.ts';
 import type { Config } from '../config/config.ts';
 import { type Expression, expressionOf } from '../config/expression.ts';
+import type { ValueSize } from '../config/expression-cost.ts';
 import type { Condition } from '../config/policy.ts';
 import type { Task } from '../config/task.ts';
 import { decodeString, readElements, readMembers, type Span } from '../protocol/json.ts';
@@ -42,13 +43,11 @@ export function plainSubject(agent: string): Subject {
 }
 
 /** Values that an expression looks at, and how much they are. */
-interface Values {
+interface Values extends ValueSize {
   readonly map: ReadonlyMap<string, unknown>;
-  readonly count: number;
-  readonly bytes: number;
 }
 
-const NO_VALUES: Values = { map: new Map(), count: 0, bytes: 0 };
+const NO_VALUES: Values = { map: new Map(), values: 0, bytes: 0 };
 const NO_TASK: Task = { service: '', type: '', description: '', profile: '' };
 
 /** Whether the expression needs the arguments of a call. */
@@ -90,21 +89,12 @@ export function decideWith(when: string, circumstances: Circumstances, message: 
   return unmet(expression, circumstances, () => readValues(expression, message));
 }
 
-/**
- * The most work that loops may cause. It is counted as if each of them went through all values, and each time through
- * all bytes: some hundred milliseconds, at worst.
- */
-const MOST_WORK = 10_000_000;
-
 function unmet(expression: Expression, { subject, now }: Circumstances, read: () => Values): ExpressionResult {
-  const { uses, loops, splits } = expression;
+  const { uses } = expression;
   try {
     const claims = uses.has('claims') && subject.claims !== null ? claimValues(subject.claims) : NO_VALUES;
     const args = uses.has('args') ? read() : NO_VALUES;
-    const bytes = claims.bytes + args.bytes;
-    const count = splits ? bytes : claims.count + args.count;
-    if (loops > 0 && count ** loops * bytes > MOST_WORK)
-      throw new Error('the arguments or claims are too large for it');
+    if (expression.takesLong(args, claims)) throw new Error('the arguments or claims are too large for it');
     const { agent, task } = subject;
     const holds = expression.decide({ agent, claims: claims.map, task: task ?? NO_TASK, now, args: args.map });
     return { holds, reason: holds ? null : 'is false' };
@@ -121,10 +111,14 @@ const claimValues = memo((claims: TokenClaims): Values => {
     return isObject(value) ? new Map(Object.entries(value).map(([key, one]) => [key, convert(one)])) : value;
   };
   const map = convert(claims) as ReadonlyMap<string, unknown>;
-  return { map, count, bytes: JSON.stringify(claims).length };
+  return { map, values: count, bytes: JSON.stringify(claims).length };
 });
 
 const MOST_LEVELS = 32;
+/** More are not read, because reading them alone would hold up other calls. */
+const MOST_VALUES = 20_000;
+/** Bytes. What is nested is gone through once for each level. */
+const MOST_SCANNED = 16 * 1024 * 1024;
 
 /**
  * The arguments of a call. Servers read them in different ways, so there must be only one way to read what the expression
@@ -136,15 +130,18 @@ function readValues({ names }: Expression, message: Message): Values {
   if (start < 0) return NO_VALUES;
   const lower = namesIgnoringCase(names);
   let count = 0;
+  let scanned = 0;
   const read = (at: Span, level: number): unknown => {
-    count++;
+    if (++count > MOST_VALUES) throw new Error(`the arguments have more than ${MOST_VALUES} values`);
     if (level > MOST_LEVELS) throw new Error(`the arguments are nested deeper than ${MOST_LEVELS} levels`);
     const first = bytes[at.start];
+    scanned += at.end - at.start;
+    if (scanned > MOST_SCANNED) throw new Error('the arguments are too large');
     if (first === 0x22) return decodeString(bytes, at.start, at.end);
-    if (first === 0x5b) return readElements(bytes, at.start, at.end)!.map((one) => read(one, level + 1));
+    if (first === 0x5b) return readElements(bytes, at.start, at.end, MOST_VALUES)!.map((one) => read(one, level + 1));
     if (first !== 0x7b) return readScalar(bytes.toString('latin1', at.start, at.end));
     const map = new Map<string, unknown>();
-    for (const member of readMembers(bytes, at.start, at.end)!) {
+    for (const member of readMembers(bytes, at.start, at.end, MOST_LEVELS, MOST_VALUES)!) {
       const { key } = member;
       if (map.has(key)) throw new Error(`the argument ${JSON.stringify(key)} is given twice`);
       const [head = ''] = key.toLowerCase().split('.', 1);
@@ -156,7 +153,7 @@ function readValues({ names }: Expression, message: Message): Values {
   };
   const args = read({ start, end }, 0);
   if (!(args instanceof Map)) throw new Error('the arguments are not an object');
-  return { map: args, count, bytes: end - start };
+  return { map: args, values: count, bytes: end - start };
 }
 
 const namesIgnoringCase = memo(

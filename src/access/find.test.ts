@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { askedFor, catalogOf, namedCatalog, type Offering } from '../../test/support/catalog.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Entry } from '../catalog/entry.ts';
+import { LONGEST_URI } from '../catalog/template.ts';
 import { createControls } from '../controls/controls.ts';
 import { UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
 import { type FoundResource, findPrompt, findResource, findTemplate, findTool } from './find.ts';
@@ -203,6 +204,15 @@ describe('findResource', () => {
       expect(target(findResource(view, `a_${uri}`))).toEqual(['a', uri]);
       expect(target(findResource(view, uri))).toEqual(['a', uri]);
     }
+  });
+
+  it('compares no template with a URI that is too long, and finds a listed resource of any length', () => {
+    const long = `n://${'x'.repeat(LONGEST_URI)}`;
+    const view = viewOf(['*'], { namespace: 'a', resource: [long], template: ['n://{id}', 'm://{id}'] });
+    expect(target(findResource(view, `a_${long}`))).toEqual(['a', long]);
+    const most = `a_m://${'x'.repeat(LONGEST_URI - 6)}`;
+    expect(findResource(view, most).entry.kind).toBe('template');
+    expect(failure(() => findResource(view, `${most}x`)).code).toBe('too_large');
   });
 
   it('picks the most specific of several matching templates', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { askedFor, catalogOf } from '../../test/support/catalog.ts';
+import { askedFor, catalogOf, type Offering } from '../../test/support/catalog.ts';
 import { AGENTS, NAMES, naivelyAllowed, randomPolicy, SERVERS } from '../../test/support/policies.ts';
 import { runs } from '../../test/support/wide.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -267,5 +267,37 @@ describe('the limits of an agent', () => {
     expect(allowed({ agent_policies: { a: { limits: { rate: '2/m' }, allowed_servers: ['x'] } } })).toBe(false);
     expect(allowed({ default_policy: { limits: { rate: '2/m' }, allow_unknown_tools: false } })).toBe(false);
     expect(allowed({ default_policy: {} })).toBe(false);
+  });
+});
+
+describe('a URI that is not in its usual spelling', () => {
+  /** Which of two spellings an agent may read, with the rules given. */
+  function readable(offering: Offering, rules: object, uris: readonly string[]): string[] {
+    const permission = permissionAt(policyOf({ servers: { n: { command: 'x' } }, ...rules }), plainSubject('a'), 0);
+    const permitted = narrowToPermission(catalogOf(offering), permission);
+    const view = buildView(permitted, startSelection(null), createControls([]), permission);
+    return uris.filter((uri) => look(view, 'resource', uri).startsWith('n_'));
+  }
+
+  it.each<[string, Offering, object]>([
+    [
+      'a URI is denied by name',
+      { namespace: 'n', template: ['n://{+path}'] },
+      { denied_resources: { n: ['n://secret'] } },
+    ],
+    [
+      'a listed resource is not exposed',
+      { namespace: 'n', resource: ['n://secret'], template: ['n://{+path}'] },
+      { exposed_resources: { n: ['n://{+path}'] } },
+    ],
+    [
+      'only a pattern of URIs is exposed',
+      { namespace: 'n', template: ['n://{+path}'] },
+      { exposed_resources: { n: ['n://public/*'] } },
+    ],
+  ])('is refused where %s', (_, offering, rules) => {
+    const usual = 'n_n://public/a';
+    const unusual = ['n_n://public//a', 'n_n://public/./a', 'n_n://public/%61', 'n_n://public/a?', 'n_N://public/a'];
+    expect(readable(offering, rules, [usual, ...unusual])).toEqual([usual]);
   });
 });

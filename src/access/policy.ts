@@ -71,7 +71,7 @@ interface ServerRules {
   /** What is denied by name. */
   readonly denied: readonly RuleList[];
   /** Whether the agent has access to the server at all. */
-  readonly access: readonly Finding[];
+  readonly access: Finding;
   /** The agent's own lists for it; empty if it has none. */
   readonly overrides: readonly RuleList[];
   readonly exposed: RuleList | null;
@@ -120,8 +120,7 @@ export function isAllowed(rules: Rules, entry: Entry, at: Circumstances): boolea
 export function isBarred(rules: Rules, entry: Entry): boolean {
   const { denied, access } = serverRules(rules, entry);
   return (
-    denied.some((one) => denies(one, entry)) ||
-    access.some(({ rule, verdict }) => verdict === 'deny' && rule.endsWith('.denied_servers'))
+    denied.some((one) => denies(one, entry)) || (access.verdict === 'deny' && access.rule.endsWith('.denied_servers'))
   );
 }
 
@@ -137,7 +136,7 @@ export function mayUse(rules: Rules, { id, key, namespace }: Owner, at: Circumst
     const server = { kind, sourceId: id, sourceKey: key, namespace };
     const { denied, access, overrides, exposed, fallback } = serverRules(rules, server);
     if (denied.some(({ patterns }) => patterns.includes('*'))) return false;
-    if (access.some(({ verdict }) => verdict === 'deny')) return false;
+    if (access.verdict === 'deny') return false;
     if (overrides.length > 0) return overrides.some(({ names }) => names.size > 0);
     return exposed === null ? fallback.verdict === 'allow' : exposed.names.size > 0;
   });
@@ -171,9 +170,8 @@ function decide(rules: Rules, entry: Entry, findings: Finding[] | null): boolean
   }
   findings?.push({ rule: `denied_${key}`, verdict: 'passes', text: 'does not list it' });
 
-  findings?.push(...access);
-  if (access.some(({ verdict }) => verdict === 'deny')) return false;
-  if (access.some(({ verdict }) => verdict === 'allow')) return true;
+  findings?.push(access);
+  if (access.verdict !== 'passes') return access.verdict === 'allow';
 
   const listing = overrides.find((one) => lists(one, name, entry));
   const [own] = overrides;
@@ -302,20 +300,20 @@ function opensTools(rules: Rules, entry: ServerPart): boolean {
   return exposed === null ? fallback.verdict === 'allow' : exposed.names.size > 0;
 }
 
-function accessTo(entry: ServerPart, lineage: readonly AgentPolicy[]): Finding[] {
+function accessTo(entry: ServerPart, lineage: readonly AgentPolicy[]): Finding {
   const { sourceId, sourceKey } = entry;
   const denying = lineage.find(({ deniedServers }) => namesServer(deniedServers, entry));
   if (denying !== undefined)
-    return [{ rule: `agent_policies.${denying.name}.denied_servers`, verdict: 'deny', text: `lists "${sourceKey}"` }];
+    return { rule: `agent_policies.${denying.name}.denied_servers`, verdict: 'deny', text: `lists "${sourceKey}"` };
   // Toolgate's own tools are switched on by `controls` and need not be listed.
-  if (sourceId === BUILT_IN) return [{ rule: 'controls', verdict: 'allow', text: 'offers this tool' }];
-  if (lineage.length === 0) return [{ rule: 'agent_policies', verdict: 'passes', text: 'does not mention this agent' }];
+  if (sourceId === BUILT_IN) return { rule: 'controls', verdict: 'allow', text: 'offers this tool' };
+  if (lineage.length === 0) return { rule: 'agent_policies', verdict: 'passes', text: 'does not mention this agent' };
   const listing = lineage.filter(({ allowedServers }) => allowedServers !== null);
   const allowing = listing.find(({ allowedServers }) => namesServer(allowedServers!, entry));
   const rule = `agent_policies.${(allowing ?? listing[0] ?? lineage[0]!).name}.allowed_servers`;
-  if (allowing !== undefined) return [{ rule, verdict: 'passes', text: `lists "${sourceKey}"` }];
-  if (listing.length === 0) return [{ rule, verdict: 'passes', text: 'is not set: all servers are allowed' }];
-  return [{ rule, verdict: 'deny', text: `does not list "${sourceKey}"` }];
+  if (allowing !== undefined) return { rule, verdict: 'passes', text: `lists "${sourceKey}"` };
+  if (listing.length === 0) return { rule, verdict: 'passes', text: 'is not set: all servers are allowed' };
+  return { rule, verdict: 'deny', text: `does not list "${sourceKey}"` };
 }
 
 /** The names for the item's server; null if no list is about that server. */
@@ -345,7 +343,7 @@ export function isUriAllowed(rules: Rules, template: Entry, uri: string, at: Cir
   if (denied.length > 0 && (!isNormalUri(uri) || denied.some((one) => mayMean(one, uri)))) return false;
   if (!meetsConditions(rules, template, uri, at)) return false;
   if (isAllowed(rules, template, at)) return true;
-  if (denied.some((one) => denies(one, template)) || access.some(({ verdict }) => verdict === 'deny')) return false;
+  if (denied.some((one) => denies(one, template)) || access.verdict === 'deny') return false;
   if (overrides.length > 0) return overrides.some((one) => listsUri(one, uri));
   return exposed !== null && listsUri(exposed, uri);
 }
@@ -359,7 +357,7 @@ function meetsConditions({ conditions }: Rules, template: Entry, uri: string, at
 /** Whether some URI that the template makes may be allowed although the template is not. */
 export function opensSome(rules: Rules, template: Entry): boolean {
   const { denied, access, overrides, exposed } = serverRules(rules, template);
-  if (denied.some((one) => denies(one, template)) || access.some(({ verdict }) => verdict === 'deny')) return false;
+  if (denied.some((one) => denies(one, template)) || access.verdict === 'deny') return false;
   const lists = overrides.length > 0 ? overrides : exposed === null ? [] : [exposed];
   return lists.some(({ names }) => names.size > 0);
 }

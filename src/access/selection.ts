@@ -79,6 +79,37 @@ export function refitted(selection: Selection, now: (toolset: Toolset, isNamed: 
   return withEnabled(equipped, still);
 }
 
+/** A selection as it is kept elsewhere: what was switched, and the names of toolsets. */
+export interface KeptSelection {
+  readonly tools: KeptSwitches;
+  readonly resources: KeptSwitches;
+  readonly toolset: string | null;
+  readonly enabled: readonly string[];
+}
+
+interface KeptSwitches {
+  readonly on: readonly string[];
+  readonly off: readonly string[];
+}
+
+export function toKept({ tools, resources, toolset, enabled }: Selection): KeptSelection {
+  const names = ({ on, off }: Switches) => ({ on: [...on], off: [...off] });
+  return {
+    tools: names(tools),
+    resources: names(resources),
+    toolset: toolset?.name ?? null,
+    enabled: enabled.map(({ name }) => name),
+  };
+}
+
+/** The same selection on these patterns, with its toolsets as they are now. */
+export function keptSelection(base: Base, kept: KeptSelection, find: (name: string) => Toolset): Selection {
+  const switches = ({ on, off }: KeptSwitches) => ({ on: new Set(on), off: new Set(off) });
+  const toolset = kept.toolset === null ? null : withoutPlace(find(kept.toolset));
+  const enabled = kept.enabled.map((name) => withoutPlace(find(name)));
+  return toSelection(base, switches(kept.tools), switches(kept.resources), toolset, enabled);
+}
+
 export interface SelectionChange {
   readonly tools: Switches;
   readonly resources: Switches;

@@ -1,9 +1,11 @@
 /** A named set of tools, across servers. */
+import { sha256 } from '../base/hash.ts';
 import { memo } from '../base/memo.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { isCategory, isOfCategory } from '../catalog/category.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
+import { splice, toBytes } from '../protocol/json.ts';
 
 /** A tool of a toolset. */
 export interface ToolReference {
@@ -32,6 +34,29 @@ export interface Toolset {
    * it was removed. It is empty until it is back.
    */
   readonly standing?: 'implicit' | 'gone';
+}
+
+/**
+ * An id that changes with any part of the definition. The description counts too, because a compromised server would
+ * use it to address the model.
+ */
+export function refId(canonical: string, definition: Buffer): string {
+  return sha256(Buffer.concat([Buffer.from(`${canonical}\n`), definition]));
+}
+
+/** Cached, because hashing 10,000 definitions takes measurable time. */
+export const refIdOf = memo((entry: Entry): string => refId(canonicalName(entry), entry.item.bytes));
+
+/** Whether the tool is the one of a reference in everything but its name. */
+export function hasDefinitionOf({ namespacedName, refId: id }: ToolReference, { item }: Entry): boolean {
+  if (id === undefined) return false;
+  // Keys of servers and names of tools may both contain dots.
+  for (let dot = namespacedName.indexOf('.'); dot >= 0; dot = namespacedName.indexOf('.', dot + 1)) {
+    const name = namespacedName.slice(dot + 1);
+    const bytes = name === item.name ? item.bytes : splice(item.bytes, item.nameSpan, toBytes(name));
+    if (refId(namespacedName, bytes) === id) return true;
+  }
+  return false;
 }
 
 /** Takes the place of a toolset that does not exist any more, or not yet. */

@@ -3,7 +3,7 @@
  * denied, allowed, shown or hidden.
  */
 import { isPattern, matchesPattern } from '../base/pattern.ts';
-import { didYouMean } from '../base/text.ts';
+import { didYouMean, quotedList } from '../base/text.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { isCategory } from '../catalog/category.ts';
 import { canonicalName, type Entry, matchesServer } from '../catalog/entry.ts';
@@ -13,7 +13,7 @@ import type { Config } from '../config/config.ts';
 import { MACROS } from '../config/macros.ts';
 import type { ByKind, Condition, PolicyConfig, ServerLists } from '../config/policy.ts';
 import { patternHint, type ServerName } from './pattern-hint.ts';
-import { isMeant, type Toolset } from './toolset.ts';
+import { hasDefinitionOf, isMeant, type ToolReference, type Toolset } from './toolset.ts';
 
 /** A server that rules may be about. */
 export interface KnownServer extends ServerName {
@@ -80,21 +80,32 @@ export function unmatchedRules(
     return { all: ofKinds(GROUPS[group]), fits: isMeantOrExpanded, write: canonicalName };
   }
 
-  function checkNames(about: string, place: string, names: readonly string[], { all, fits, write }: Names): void {
+  function checkNames(about: string, place: string, names: readonly string[], wanted: Names): void {
+    const { all, fits, write } = wanted;
     for (const name of names) {
       // A category may match tools that do not exist yet.
       if (name === '*' || isCategory(name) || all.some((entry) => fits(name, entry))) continue;
       if (absent.some((server) => mayBelong(name, server))) continue;
-      const hint = patternHint(name, servers, all.map(write), write === canonicalName ? '.' : '_');
+      const given = wanted.hint?.() ?? '';
+      const hint =
+        given === '' ? patternHint(name, servers, all.map(write), write === canonicalName ? '.' : '_') : given;
       found.push({ about, message: `${place} has "${name}", which matches nothing.${hint}` });
     }
   }
 
   function checkToolset({ name, tools, isForAll }: CheckedToolset): void {
-    const names = tools.map(({ namespacedName }) => namespacedName);
-    // A toolset for all projects may well name servers that this one does not have.
-    const own = isForAll ? names.filter((one) => servers.some((server) => mayBelong(one, server))) : names;
-    checkNames(`toolset ${name}`, 'it', own, { all: ofKinds(['tool']), fits: isMeant, write: canonicalName });
+    const all = ofKinds(['tool']);
+    for (const reference of tools) {
+      const { namespacedName } = reference;
+      // A toolset for all projects may well name servers that this one does not have.
+      if (isForAll && !servers.some((server) => mayBelong(namespacedName, server))) continue;
+      checkNames(`toolset ${name}`, 'it', [namespacedName], {
+        all,
+        fits: isMeant,
+        write: canonicalName,
+        hint: () => sameDefinitionHint(name, reference, all),
+      });
+    }
   }
 
   function checkPolicy({ exposed, denied, agents, conditions, defaultLimits }: PolicyConfig): void {
@@ -178,6 +189,23 @@ interface Names {
   fits(name: string, entry: Entry): boolean;
   /** How such a rule names an item. */
   write(entry: Entry): string;
+  /** What to do about one that matches nothing, if more is known than its name. */
+  hint?(): string;
+}
+
+/**
+ * Tools with the same definition under other names. None is taken: it may be another server that runs the same program,
+ * for other files or another account.
+ */
+function sameDefinitionHint(toolset: string, reference: ToolReference, all: readonly Entry[]): string {
+  const names = all.filter((entry) => hasDefinitionOf(reference, entry)).map(canonicalName);
+  const [first] = names;
+  if (first === undefined) return '';
+  const only =
+    names.length === 1
+      ? 'has the same definition, but nothing shows that it is the same tool'
+      : 'have the same definition';
+  return ` ${quotedList(names, 'and')} ${only}. If it is meant: toolgate toolsets edit ${toolset} --remove ${reference.namespacedName} --add ${first}`;
 }
 
 function isMeantOrExpanded(name: string, entry: Entry): boolean {

@@ -52,7 +52,10 @@ export interface ViewControls {
   hint?(kind: Kind, name: string): string;
 }
 
-/** The catalog is already narrowed to `permission`, which is null if there are no policies. */
+/**
+ * The catalog is already narrowed to `permission`, which is null if there are no policies. Tools that the client has seen
+ * keep their order (`seen`), and the others follow.
+ */
 export function buildView(
   catalog: Catalog,
   selection: Selection,
@@ -60,6 +63,7 @@ export function buildView(
   permission: Permission | null = null,
   client: ClientTraits = UNKNOWN_CLIENT,
   uriStyle: UriStyle = 'join',
+  seen: readonly string[] = [],
 ): View {
   const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
   for (const kind of KINDS) {
@@ -69,7 +73,7 @@ export function buildView(
         if (permits(permission, own)) all.set(own.name, own);
     for (const [name, entry] of catalog.entries[kind])
       if (isActive(selection, entry)) all.set(name, annotate(entry, selection));
-    entries[kind] = all;
+    entries[kind] = kind === 'tool' && seen.length > 0 ? inOrder(all, seen) : all;
   }
   const unlisted = (controls.resources?.(catalog, selection, client) ?? []).filter((own) => permits(permission, own));
   const usable =
@@ -108,6 +112,14 @@ export function buildView(
     },
     fingerprint: (kind: Kind) => getOrMake(fingerprints, kind, () => hashEntries(listed(kind))),
   });
+}
+
+function inOrder(all: ReadonlyMap<string, Entry>, names: readonly string[]): Map<string, Entry> {
+  const known = names.flatMap((name) => {
+    const entry = all.get(name);
+    return entry === undefined ? [] : [[name, entry] as const];
+  });
+  return new Map([...known, ...all]);
 }
 
 /** The same entries under the URIs that are listed. */

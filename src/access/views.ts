@@ -1,5 +1,6 @@
 /** Builds the views of all callers. Callers that see the same share one view, and with it the printed lists. */
 import { BoundedMap } from '../base/bounded-map.ts';
+import { sha256 } from '../base/hash.ts';
 import { getOrMake, memo } from '../base/memo.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Owner } from '../catalog/entry.ts';
@@ -48,7 +49,8 @@ export interface ViewRequest extends Viewpoint {
 }
 
 export interface Views {
-  of(request: ViewRequest): View;
+  /** `seen` names the tools that the client has seen: those that are there keep this order, and the rest follows. */
+  of(request: ViewRequest, seen?: readonly string[]): View;
   /**
    * How `auto` shows the tools to a caller, by what it may see from there. `before` is how it did until now, or null at
    * first. Null if the configuration does not say `auto`.
@@ -106,17 +108,21 @@ export function createViews({ catalog, config, controls, permissionOf }: ViewCon
     return { ...none, hint: (_, name) => (isOwn(name) ? FIXED_HINT : '') };
   }
 
-  function build(all: Catalog, request: ViewRequest): View {
+  function build(all: Catalog, request: ViewRequest, seen: readonly string[] = []): View {
     const { permission, selection, namespace, tasks, client } = request;
     const visible = narrowed(all, permission, tasks);
     const inside = namespace === null ? visible : narrowToNamespace(visible, namespace, config());
-    return buildView(inside, selection, controlsFor(request), permission, client, uriStyleFor(config(), client));
+    return buildView(inside, selection, controlsFor(request), permission, client, uriStyleFor(config(), client), seen);
   }
 
   return {
-    of(request) {
+    of(request, seen = []) {
       const all = catalogOf(request);
-      return getOrMake(known(all), keyOf(request), () => build(all, request));
+      const key = keyOf(request);
+      const view = getOrMake(known(all), key, () => build(all, request));
+      const names = movedNames(view, seen);
+      if (names === null) return view;
+      return getOrMake(known(all), `${sha256(names.join('\n'))}\n${key}`, () => build(all, request, names));
     },
     showing(from, permission, before) {
       if (!config().controls.includes('auto')) return null;
@@ -137,6 +143,13 @@ export function createViews({ catalog, config, controls, permissionOf }: ViewCon
       return permission === null || hasNamespace(narrowToPermission(catalog(), permission), namespace);
     },
   };
+}
+
+/** The tools that a client has seen and still sees, in their order; null if the view has them in that order already. */
+function movedNames({ entries }: View, seen: readonly string[]): readonly string[] | null {
+  const now = [...entries.tool.keys()];
+  const kept = seen.filter((name) => entries.tool.has(name));
+  return kept.every((name, i) => name === now[i]) ? null : kept;
 }
 
 /** Clients that are not known to refuse any URI get the exposed ones. */

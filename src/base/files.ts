@@ -1,6 +1,6 @@
 /** Files that are replaced as a whole: a reader sees the old text or the new one, never half of one. */
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, open, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises';
+import { chmod, link, mkdir, open, readdir, realpath, rename, stat, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { GatewayError, messageOf } from './errors.ts';
 
@@ -8,9 +8,13 @@ export function replaceFile(file: string, data: string | Uint8Array): Promise<vo
   return viaTemporary(file, data, (temporary) => rename(temporary, file));
 }
 
-/** Like `replaceFile`, but waits until the data is on the disk, so that a power failure does not lose it. */
-export async function replaceFileDurably(file: string, data: string | Uint8Array): Promise<void> {
+/**
+ * Like `replaceFile`, but waits until the data is on the disk, so that a power failure does not lose it. `mode`: who may
+ * read and write it; only this user if absent.
+ */
+export async function replaceFileDurably(file: string, data: string | Uint8Array, mode?: number): Promise<void> {
   await viaTemporary(file, data, async (temporary) => {
+    if (mode !== undefined) await chmod(temporary, mode);
     await flush(temporary);
     await rename(temporary, file);
   });
@@ -98,4 +102,13 @@ export function writeFailure(file: string, error: unknown): GatewayError {
   const [why, remedy] = CAUSES[code] ?? [messageOf(error), 'Check its folder.'];
   const text = `${file} cannot be written: ${why}${code in CAUSES ? ` (${code})` : ''}. ${remedy}`;
   return new GatewayError('storage_failed', text, { cause: error });
+}
+
+/**
+ * Replaces a file that belongs to a person, in their folders: a link to it stays a link, and who may read it stays the same.
+ */
+export async function replaceOwned(file: string, data: string | Uint8Array): Promise<void> {
+  const target = await realpath(file).catch(() => file);
+  const found = await stat(target).catch(() => null);
+  await replaceFileDurably(target, data, found === null ? undefined : found.mode & 0o777);
 }

@@ -101,6 +101,14 @@ async function removeAbandoned(path: string, silence: number): Promise<void> {
   await unlink(aside).catch(() => {});
 }
 
+/** Whether a lock file was left behind: its holder died, or has not refreshed it for a while. */
+export async function isAbandoned(path: string): Promise<boolean> {
+  const holder = await contentOf(path);
+  const found = await stat(path).catch(() => null);
+  if (holder === null || found === null || found.isDirectory()) return false;
+  return isDead(holder) || isSilent(path, holder, found.mtimeMs, SILENCE);
+}
+
 /** Process ids are valid only on their own machine, and several machines may share the folder. */
 function isDead(holder: string): boolean {
   const [pid, host] = holder.trim().split(' ');

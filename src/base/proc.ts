@@ -26,6 +26,11 @@ export function openFiles(pid: number): OpenFile[] {
   return names(folder).map((fd) => ({ fd, target: orElse(() => readlinkSync(`${folder}/${fd}`), '') }));
 }
 
+/** Which file system a process sees: processes with the same one have the same text. */
+export function fileSystemOf(pid: number): string {
+  return orElse(() => readlinkSync(`/proc/${pid}/ns/mnt`), '');
+}
+
 function names(folder: string): string[] {
   return orElse(() => readdirSync(folder), []);
 }

@@ -31,7 +31,9 @@ const context: CallContext = {
   },
   audit: {
     stops: false,
+    before: false,
     recorder: {
+      begun: () => ({ id: '', isWritten: Promise.resolve(true) }),
       ended: (_, outcome, __, error) =>
         reports.push(`record ${nameOf(outcome)}${error === null ? '' : ` ${error.code}`}`),
     },

@@ -89,6 +89,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
   permission: Permission | null = null;
   /** What rules that are only tried would have decided; null for nothing. */
   tried: TriedDecision | null = null;
+  begun: string | null = null;
   steps: readonly Step[] = NO_STEPS;
   /** The next step. */
   at = 0;

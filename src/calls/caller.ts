@@ -11,14 +11,17 @@ import {
   basePatterns,
   equip,
   fixedSelection,
+  type KeptSelection,
+  keptSelection,
   rebase,
   refitted,
   type Selection,
   startSelection,
+  toKept,
 } from '../access/selection.ts';
 import type { Showing } from '../access/showing.ts';
 import { textRoom } from '../access/text-room.ts';
-import type { Toolset } from '../access/toolset.ts';
+import { goneToolset, type Toolset } from '../access/toolset.ts';
 import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf, type View } from '../access/view.ts';
 import type { ViewRequest, Views } from '../access/views.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -29,6 +32,7 @@ import type { Catalog } from '../catalog/catalog.ts';
 import { instruct } from '../catalog/introduction.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Naming } from '../catalog/names.ts';
+import { tokensOfAll } from '../catalog/tokens.ts';
 import type { Config } from '../config/config.ts';
 import type { Task } from '../config/task.ts';
 import { type ClientChannel, silentChannel } from '../protocol/contract.ts';
@@ -39,7 +43,7 @@ import { type Era, MODERN_REVISION } from '../protocol/revisions.ts';
 import type { Fleet } from '../sources/fleet.ts';
 import type { Identity } from './identity.ts';
 import { sourceNaming } from './named-uris.ts';
-import type { AgentCounter, CallCounters, RecordedCaller } from './observers.ts';
+import type { AgentCounter, CallCounters, ListCounters, RecordedCaller } from './observers.ts';
 import { SeenClient } from './seen-client.ts';
 import type { CallerSubscriptions } from './subscriptions.ts';
 
@@ -82,6 +86,26 @@ export interface ClientOptions {
   readonly door: DoorKind;
   /** The id by which it says that it is the same client as before. Absent or null: it says nothing. */
   readonly clientId?: string | null;
+  /** Absent: it is not a window of a shared gateway. */
+  readonly window?: WindowOfCaller;
+}
+
+/** What a caller that is a window has in addition. */
+export interface WindowOfCaller {
+  /** How many gateways it had before this one. */
+  readonly before: number;
+  /** What it was told to keep by its last gateway; null if it had none. */
+  readonly kept: KeptCaller | null;
+  /** Tells it what to keep. */
+  keep(state: KeptCaller): void;
+}
+
+/** What of a caller outlives its gateway. */
+export interface KeptCaller {
+  /** What it has switched itself; null if nothing. */
+  readonly selection: KeptSelection | null;
+  /** The fingerprint of each list that it knows. */
+  readonly known: Readonly<Record<ListKind, string | null>>;
 }
 
 export interface CallerOptions extends ClientOptions {
@@ -141,6 +165,8 @@ export interface CallersOptions {
   permissionOf(subject: Subject): Permission | null;
   /** The selection of callers without one of their own. */
   defaultSelection(): Selection;
+  /** The toolset that a window equipped last in this gateway; null for none, undefined if no window has switched any. */
+  lastOfWindows(): Toolset | null | undefined;
   /** A toolset as it is now. `isNamed` says that the URL or a header of a request names it. */
   toolsetNow(toolset: Toolset, isNamed: boolean): Toolset;
   /** The toolset that a client had equipped last; null if it had none, undefined if nothing is known of it. */
@@ -151,8 +177,10 @@ export interface CallersOptions {
   /** The sources that only some callers see; null without a host. */
   readonly sets: CallerSources | null;
   readonly subscriptions: CallerSubscriptions<Caller>;
-  readonly counters: Pick<CallCounters, 'ofAgent'>;
+  readonly counters: Pick<CallCounters, 'ofAgent'> & ListCounters;
   readonly host: CallerHost | null;
+  /** Milliseconds that an answer which switches tools waits at most until its client has listed again. */
+  readonly listWait: number;
   /** The task of every caller except the operator; null for no restriction. */
   readonly task: Task | null;
 }
@@ -172,6 +200,7 @@ export class Callers {
     this.all.add(caller);
     const last = caller.knownAs === null ? undefined : this.options.lastToolset(caller.knownAs);
     if (last !== undefined) caller.selection = equip(caller.chosen, last);
+    caller.startAsWindow();
     const own = this.options.host?.joined(caller) ?? null;
     if (own !== null) caller.give(own);
     else if (this.areListsComplete) caller.look();
@@ -193,6 +222,7 @@ export class Callers {
 
   /** The default selection has changed. */
   lookAtDefault(): void {
+    for (const caller of this.all) caller.followDefault();
     this.#lookIf(({ selection }) => selection === null);
   }
 
@@ -271,8 +301,14 @@ export class Caller implements RecordedCaller {
   readonly joined = Date.now();
   /** How often it was notified of a changed list of tools. */
   changes = 0;
+  /** The changed lists of tools that it was sent since the first one: how many, and about how many tokens they have. */
+  readonly sentAgain = { count: 0, tokens: 0 };
   /** The fingerprint of each list that the caller last saw or was notified of; null before the first time. */
   known: Record<ListKind, string | null> = { tools: null, resources: null, prompts: null };
+  /** Whether it has the toolset of another window, and has switched nothing itself. */
+  #isInherited = false;
+  /** What its window keeps, as text. */
+  #kept = '';
 
   constructor(callers: Callers, options: CallerOptions) {
     const { task, counters, config } = callers.options;
@@ -283,7 +319,7 @@ export class Caller implements RecordedCaller {
     this.#claims = identity.claims;
     this.tasks = [identity.isOperator ? null : task, scope.task].filter((one) => one !== null);
     this.client = options.client ?? silentChannel();
-    this.own = new SeenClient(options.traits ?? UNKNOWN_CLIENT);
+    this.own = new SeenClient(options.traits ?? UNKNOWN_CLIENT, callers.options.listWait);
     this.counter = counters.ofAgent(identity.agent);
     if (scope.selection === 'all' || this.#seesAll) this.selection = startSelection(null);
     if (scope.toolset !== null) this.selection = this.#fixed(basePatterns(config()), scope.toolset);
@@ -312,14 +348,30 @@ export class Caller implements RecordedCaller {
     return this.#sessionId;
   }
 
+  /** By what people name it: the beginning of `sessionId`. */
+  get label(): string {
+    return this.sessionId.slice(0, 8);
+  }
+
+  /** Whether it is a client, and not the operator or a program in this process. */
+  get isClient(): boolean {
+    return !this.isOperator && this.door !== 'local';
+  }
+
+  /** Whether it can have another toolset than the others. */
+  get choosesItself(): boolean {
+    const { scope } = this;
+    return scope.selection === 'own' && scope.toolset === null && !this.#seesAll;
+  }
+
   /**
    * By what its client is known again after a restart: its principal, its agent and the id that it sends. Clients without
    * sessions are known without an id too. Null if it cannot be known again, or switches nothing of its own.
    */
   get knownAs(): string | null {
-    const { identity, scope, door, clientId = null } = this.options;
+    const { identity, door, clientId = null } = this.options;
     if ((door !== 'http' && door !== 'sse') || this.callers.options.config().selection === 'shared') return null;
-    if (scope.selection !== 'own' || scope.toolset !== null || this.#seesAll) return null;
+    if (!this.choosesItself) return null;
     if (clientId === null && this.revision !== MODERN_REVISION) return null;
     return JSON.stringify([identity.principal, identity.agent, clientId]);
   }
@@ -352,6 +404,10 @@ export class Caller implements RecordedCaller {
     return this.namespace === null ? null : 'namespace';
   }
 
+  get isWindow(): boolean {
+    return this.options.window !== undefined;
+  }
+
   /** Whether its switching affects all callers that use the default selection. */
   get isShared(): boolean {
     if (this.selection !== null) return false;
@@ -370,7 +426,7 @@ export class Caller implements RecordedCaller {
       this.permission = permission;
       this.freshUntil = permission?.freshUntil ?? Number.POSITIVE_INFINITY;
       this.#show(views, permission);
-      this.current = views.of(this.#request(permission, this.own.traits));
+      this.current = views.of(this.#request(permission, this.own.traits), this.own.order);
     }
     return this.current;
   }
@@ -388,7 +444,7 @@ export class Caller implements RecordedCaller {
   clientOf(message: Message): SeenClient {
     if (this.options.revision !== MODERN_REVISION || !claimsRevision(message)) return this.own;
     const traits = traitsIn(message);
-    const known = this.#others.get(traits) ?? new SeenClient(traits);
+    const known = this.#others.get(traits) ?? new SeenClient(traits, this.callers.options.listWait);
     this.#others.set(traits, known);
     return known;
   }
@@ -406,10 +462,10 @@ export class Caller implements RecordedCaller {
   }
 
   /** What one of its clients sees. A caller without a session may have clients of several kinds. */
-  viewFor(client: ClientTraits): View {
+  viewFor(client: SeenClient): View {
     const own = this.view();
-    if (client === this.own.traits) return own;
-    return this.callers.options.views.of(this.#request(own.permission, client));
+    if (client === this.own) return own;
+    return this.callers.options.views.of(this.#request(own.permission, client.traits), client.order);
   }
 
   #request(permission: Permission | null, client: ClientTraits): ViewRequest {
@@ -429,9 +485,21 @@ export class Caller implements RecordedCaller {
   /** One page of that result, if the configuration sets a page size, in the form for one of its clients. */
   page(kind: Kind, era: Era, cursor: string | null, client: SeenClient = this.own): Buffer {
     if (cursor === null) this.#note(kind);
-    const view = this.viewFor(client.traits);
-    if (kind === 'tool') client.seen = view;
+    const view = this.viewFor(client);
+    if (kind === 'tool') {
+      if (cursor === null) this.#countSentAgain(client.seen, view);
+      client.sees(view);
+    }
     return pageOf(view, kind, era, this.callers.options.config().limits.page, cursor);
+  }
+
+  /** A changed list costs its tokens once more, and what the client's provider keeps of the prompt before. */
+  #countSentAgain(before: View | null, now: View): void {
+    if (before === null || before === now || before.fingerprint('tool') === now.fingerprint('tool')) return;
+    const tokens = tokensOfAll([...now.entries.tool.values()]);
+    this.sentAgain.count++;
+    this.sentAgain.tokens += tokens;
+    this.callers.options.counters.sentAgain(tokens);
   }
 
   /** The caller reads a list. Servers that do not announce changes are listed again from time to time. */
@@ -441,6 +509,7 @@ export class Caller implements RecordedCaller {
     else sets!.freshen(this.sources, kind);
     // What has changed since the last comparison is announced first: other clients of this caller may not list now.
     this.#compare(listOf(kind));
+    this.#keep();
   }
 
   /** The instructions for models: Toolgate's own, then those of the servers, as long as the client shows them. */
@@ -508,6 +577,44 @@ export class Caller implements RecordedCaller {
     if (before !== null) sets?.drop(before, this);
   }
 
+  /** A window goes on with what it had, or begins with the toolset that a window equipped last. */
+  startAsWindow(): void {
+    const { window, scope } = this.options;
+    if (window === undefined || scope.selection !== 'own' || this.#seesAll) return;
+    const { config, toolsetNow, lastOfWindows } = this.callers.options;
+    const kept = window.kept?.selection ?? null;
+    if (kept !== null)
+      this.selection = keptSelection(basePatterns(config()), kept, (name) => toolsetNow(goneToolset(name), true));
+    const last = kept === null && config().selection === 'own' ? lastOfWindows() : undefined;
+    if (last === undefined) return;
+    this.selection = equip(this.chosen, last);
+    this.#isInherited = true;
+  }
+
+  /** It has switched something itself. */
+  choose(selection: Selection): void {
+    this.selection = selection;
+    this.#isInherited = false;
+  }
+
+  /** The default selection is newer than what it has from another window. */
+  followDefault(): void {
+    if (!this.#isInherited) return;
+    this.selection = null;
+    this.#isInherited = false;
+  }
+
+  #keep(): void {
+    const { window } = this.options;
+    if (window === undefined) return;
+    const selection = this.selection === null || this.#isInherited ? null : toKept(this.selection);
+    const state: KeptCaller = { selection, known: this.known };
+    const text = JSON.stringify(state);
+    if (text === this.#kept) return;
+    this.#kept = text;
+    window.keep(state);
+  }
+
   /** The configured patterns have changed. */
   rebase(base: Base): void {
     const { selection, toolset } = this.scope;
@@ -547,8 +654,12 @@ export class Caller implements RecordedCaller {
     this.callers.options.subscriptions.look(this, () => this.view());
     // Until all servers have been tried, lists are incomplete and keep growing. Only a caller that has already listed
     // needs to be notified.
-    if (!this.callers.areListsComplete && LIST_KINDS.every((kind) => this.known[kind] === null)) return;
+    if (!this.callers.areListsComplete && LIST_KINDS.every((kind) => this.known[kind] === null)) {
+      this.#keep();
+      return;
+    }
     for (const kind of LIST_KINDS) this.#compare(kind);
+    this.#keep();
   }
 
   #compare(kind: ListKind): void {
@@ -557,6 +668,7 @@ export class Caller implements RecordedCaller {
     this.known[kind] = now;
     if (before === null || before === now) return;
     if (kind === 'tools') this.changes++;
+    this.callers.options.counters.listChanged(kind);
     this.options.changed?.(kind);
   }
 }

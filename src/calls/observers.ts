@@ -4,6 +4,7 @@
  */
 import type { Subject } from '../access/circumstances.ts';
 import type { TriedDecision } from '../access/dry-run.ts';
+import type { ListKind } from '../access/view.ts';
 import type { ErrorCode, GatewayError } from '../base/errors.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Message } from '../protocol/message.ts';
@@ -33,6 +34,14 @@ export interface CallCounters {
   tried(decision: TriedDecision['decision']): void;
 }
 
+/** Counts what changed lists cost clients. */
+export interface ListCounters {
+  /** Counts a client that is notified of a changed list. */
+  listChanged(kind: ListKind): void;
+  /** Counts a changed list of tools that a client was sent, and about how many tokens it has. */
+  sentAgain(tokens: number): void;
+}
+
 /** The parts of a call that are recorded. */
 export interface RecordedCall {
   readonly by: RecordedCaller;
@@ -50,6 +59,8 @@ export interface RecordedCall {
   readonly isCounted: boolean;
   /** What rules that are only tried would have decided; null for nothing. */
   readonly tried: TriedDecision | null;
+  /** The id of the line that was written before it was sent; null for none. */
+  readonly begun: string | null;
 }
 
 export interface RecordedCaller {
@@ -66,8 +77,10 @@ export interface RecordedCaller {
   readonly narrowedBy: string | null;
 }
 
-/** Records how calls end. */
+/** Records how calls end, and on demand that they begin. */
 export interface Recorder {
+  /** Records that a call is about to be sent. `isWritten` resolves when the line is on the disk: true, or cannot be written: false. */
+  begun(call: RecordedCall): { readonly id: string; readonly isWritten: Promise<boolean> };
   /** `outcome` is one of outcome.ts, `error` is Toolgate's own error, and `answer` is what the server answered. */
   ended(call: RecordedCall, outcome: number, ms: number, error: GatewayError | null, answer: Parts | null): void;
 }
@@ -77,6 +90,8 @@ export interface CallAudit {
   readonly recorder: Recorder | null;
   /** Whether calls have to be refused because they cannot be recorded. */
   readonly stops: boolean;
+  /** Whether a call is recorded before it is sent, too. */
+  readonly before: boolean;
 }
 
 /** Follows one call. */

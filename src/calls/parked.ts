@@ -229,7 +229,7 @@ export function asFirst(message: Message): Message {
 }
 
 /** Answers are results, so each is an object. Anything else counts as missing. */
-function readAnswers({ bytes, paramsStart, paramsEnd }: Message): Map<string, Buffer> {
+export function readAnswers({ bytes, paramsStart, paramsEnd }: Message): Map<string, Buffer> {
   const responses = findMember(bytes, 'inputResponses', paramsStart, paramsEnd);
   const members = responses === null ? null : readMembers(bytes, responses.start, responses.end);
   return new Map(
@@ -240,7 +240,7 @@ function readAnswers({ bytes, paramsStart, paramsEnd }: Message): Map<string, Bu
 }
 
 /** Equal for a request and its repetition, in whatever order the arguments are. */
-function digestOf({
+export function digestOf({
   bytes,
   method,
   nameStart,

@@ -1,8 +1,8 @@
 /**
  * The path of a call. Its name is looked up in the caller's view. Then it goes through these steps, each of which may
  * answer it, refuse it or keep it for a while: the request has to fit the definition, the audit has to be writable,
- * middleware runs, a person approves, limits are checked, and the source gets it. Control tools run right after
- * middleware.
+ * middleware runs, a person approves, limits are checked, the audit gets a line if it wants one now, and the source gets
+ * the call. Control tools run right after middleware.
  */
 import { confirmationFor } from '../access/confirm.ts';
 import { triedDenial, triesRules } from '../access/dry-run.ts';
@@ -84,7 +84,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   /** Calls that have waited for servers that may have what they name. A call does that once. */
   const waited = new WeakSet<Call>();
   let tracer: CallTracer | null = null;
-  let compiled = compile(middleware.all, confirmations());
+  let compiled = compile(middleware.all, confirmations(), audit.before);
 
   const context: CallContext = {
     events,
@@ -97,21 +97,24 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     recheck,
   };
 
-  function compile(all: readonly Middleware[], rules: readonly ConfirmRule[]) {
+  function compile(all: readonly Middleware[], rules: readonly ConfirmRule[], before: boolean) {
     const first: readonly Step[] = [checkRequest, requireAudit, ...(all.length > 0 ? [passMiddleware] : [])];
     const approval: readonly Step[] = rules.length > 0 ? [requireApproval] : [];
     return {
       all,
       rules,
+      before,
       control: [...first, control],
-      server: [...first, findSource, attendTask, ...approval, passLimits, send],
+      server: [...first, findSource, attendTask, ...approval, passLimits, ...(before ? [recordBefore] : []), send],
     };
   }
 
   /** The steps of a call, compiled again after middleware or the configuration changed. */
   function stepsOf({ sourceId }: Entry): readonly Step[] {
     const rules = confirmations();
-    if (compiled.all !== middleware.all || compiled.rules !== rules) compiled = compile(middleware.all, rules);
+    const { before } = audit;
+    if (compiled.all !== middleware.all || compiled.rules !== rules || compiled.before !== before)
+      compiled = compile(middleware.all, rules, before);
     return sourceId === BUILT_IN ? compiled.control : compiled.server;
   }
 
@@ -287,6 +290,30 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     const { by, entry } = call;
     call.counter = counters.of(entry, call.method);
     return limiters.of(by.isOperator ? null : by.agent, entry).enter(call);
+  }
+
+  /** The call waits until its line is on the disk. It keeps its places meanwhile, so that none of them is given twice. */
+  function recordBefore(call: Call): boolean {
+    const { recorder } = audit;
+    if (recorder === null) return true;
+    const { id, isWritten } = recorder.begun(call);
+    call.begun = id;
+    const waiting = {
+      quit() {
+        call.waiting = null;
+      },
+    };
+    call.waiting = waiting;
+    void isWritten.then((wasWritten) => {
+      if (call.waiting !== waiting) return;
+      if (wasWritten || !audit.stops) {
+        call.resume();
+        return;
+      }
+      call.waiting = null;
+      call.refuse(new GatewayError('audit_unavailable', UNRECORDED));
+    });
+    return false;
   }
 
   return {

@@ -10,19 +10,37 @@ interface WaitingCall {
   waiting: { quit(): void } | null;
 }
 
+/** If a client has seen more tools than this that are gone, their places are forgotten. */
+const MOST_AWAY = 10_000;
+
 export class SeenClient {
-  /** Milliseconds that an answer waits at most until its client has listed again. Tests of other things shorten it. */
-  static longestWait = 1_000;
   traits: ClientTraits;
   /** What it saw when it last listed its tools; null before the first time. */
   seen: View | null = null;
+  /** The tools that it has seen, in their order, with those of servers that are away: they come back to their places. */
+  order: readonly string[] = [];
   /** Whether it has let a wait pass without listing. Nothing waits for it again. */
   #isDeaf = false;
   /** Called when it has listed its tools. */
   readonly #waiting = new Set<() => void>();
 
-  constructor(traits: ClientTraits) {
+  /** Milliseconds that an answer waits at most until this client has listed again. */
+  readonly #longestWait: number;
+
+  constructor(traits: ClientTraits, longestWait: number) {
     this.traits = traits;
+    this.#longestWait = longestWait;
+  }
+
+  /** It lists its tools, and this is what it sees. */
+  sees(view: View): void {
+    if (view === this.seen) return;
+    this.seen = view;
+    const { tool } = view.entries;
+    const isAway = (name: string) => !view.catalog.entries.tool.has(name);
+    const before = this.order.filter((name) => tool.has(name) || isAway(name));
+    const known = new Set(before.length > tool.size + MOST_AWAY ? before.filter((name) => tool.has(name)) : before);
+    this.order = [...known, ...[...tool.keys()].filter((name) => !known.has(name))];
   }
 
   /** It has been sent the last page of its list of tools. */
@@ -34,8 +52,8 @@ export class SeenClient {
 
   /**
    * Keeps a call until the client has listed its tools and had a moment to use them, because it builds its model's next
-   * step as soon as it has the answer. Calls `proceed` at once if the client is not expected to list, and after a
-   * second in any case. The argument of `proceed` says whether it has listed.
+   * step as soon as it has the answer. Calls `proceed` at once if the client is not expected to list, and after the
+   * longest wait in any case. The argument of `proceed` says whether it has listed.
    */
   whenListed(call: WaitingCall, hears: boolean, proceed: (hasListed: boolean) => void): void {
     if (!hears || this.#isDeaf || missesNewTools(this.traits)) {
@@ -46,7 +64,7 @@ export class SeenClient {
       call.waiting = null;
       proceed(hasListed);
     };
-    const latest = performance.now() + SeenClient.longestWait;
+    const latest = performance.now() + this.#longestWait;
     const settle = () => {
       clearTimeout(timer);
       timer = setTimeout(end, Math.min(this.traits.settle, latest - performance.now()), true);
@@ -55,7 +73,7 @@ export class SeenClient {
       this.#waiting.delete(settle);
       this.#isDeaf = true;
       end(false);
-    }, SeenClient.longestWait);
+    }, this.#longestWait);
     this.#waiting.add(settle);
     call.waiting = {
       quit: () => {

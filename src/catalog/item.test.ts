@@ -108,10 +108,16 @@ describe('reuseItems', () => {
   it('reuses the object of an unchanged item and creates a new one for a changed item', () => {
     const before = offerOf({ tool: ['a', 'b'], prompt: ['a'] });
     const after = reuseItems(before, offerOf({ tool: [{ name: 'b', description: 'new' }, 'a'], prompt: ['a'] }));
-    expect(after.items.map(({ name }) => name)).toEqual(['b', 'a', 'a']);
-    expect(after.items[1]).toBe(before.items[0]);
+    expect(after.items.map(({ name }) => name)).toEqual(['a', 'b', 'a']);
+    expect(after.items[0]).toBe(before.items[0]);
     expect(after.items[2]).toBe(before.items[2]);
-    expect(before.items).not.toContain(after.items[0]);
+    expect(before.items).not.toContain(after.items[1]);
     expect(reuseItems(null, before)).toBe(before);
+  });
+
+  it('keeps the order of the items that were there, and puts new ones at the end', () => {
+    const before = offerOf({ tool: ['a', 'b', 'c'] });
+    const after = reuseItems(before, offerOf({ tool: ['new', 'c', 'newer', 'a'] }));
+    expect(after.items.map(({ name }) => name)).toEqual(['a', 'c', 'new', 'newer']);
   });
 });

@@ -194,11 +194,17 @@ function isAt(bytes: Buffer, at: number, char: string): boolean {
   return bytes[at] === char.charCodeAt(0);
 }
 
-/** The new offer, with the objects of the old offer for unchanged items. */
+/**
+ * The new offer, with the objects of the old offer for unchanged items. Items keep their order and new ones follow: some
+ * servers list in another order each time, and every other list would cost clients their prompt cache.
+ */
 export function reuseItems(previous: Offer | null, next: Offer): Offer {
   if (previous === null) return next;
   const known = new Map(previous.items.map((item) => [`${item.kind} ${item.hash}`, item]));
-  return { ...next, items: next.items.map((item) => known.get(`${item.kind} ${item.hash}`) ?? item) };
+  const items = next.items.map((item) => known.get(`${item.kind} ${item.hash}`) ?? item);
+  const places = new Map(previous.items.map((item, place) => [`${item.kind} ${item.name}`, place]));
+  const placeOf = ({ kind, name }: Item) => places.get(`${kind} ${name}`) ?? previous.items.length;
+  return { ...next, items: items.sort((a, b) => placeOf(a) - placeOf(b)) };
 }
 
 /** What a tool's annotations say; null for what they do not say. */

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { anyText } from '../../test/support/random.ts';
 import { exposedName, JOINED, mayBeNamed, type Naming, nextName, prefixOf } from './names.ts';
 
 const flat: Naming = { names: 'flat', nameLimit: null };
-const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 80 });
+const text = anyText({ minLength: 1, maxLength: 80 });
 const namespace = fc.string({ unit: fc.constantFrom('a', 'B', '7', '_', '.', '-'), maxLength: 30 });
 const naming: fc.Arbitrary<Naming> = fc.record({
   names: fc.constantFrom('join', 'flat'),

@@ -376,3 +376,23 @@ function deviationText({ kind, name, verdict, reasons, before }: Deviation, isHe
   const held = !isHeld || verdict === 'gone' ? '' : before === null ? ', left out' : ', held';
   return `${what} ${kind === 'instructions' ? 'differ' : 'differs'} from tools.lock (${verdict}${held}): ${reasons.join('; ')}`;
 }
+
+/** The pins without those of these servers and items. */
+export function withoutPins(
+  pins: Pins,
+  servers: readonly string[],
+  items: readonly Pick<Deviation, 'server' | 'kind' | 'name'>[],
+): Pins {
+  const kept = Object.entries(pins).filter(([key]) => !servers.includes(key));
+  return Object.fromEntries(
+    kept.map(([key, pinned]) => {
+      const isGone = (kind: Kind, name: string) =>
+        items.some((one) => one.server === key && one.kind === kind && one.name === name);
+      const lists = KINDS.map((kind) => [
+        kind,
+        Object.fromEntries(Object.entries(pinned.items[kind]).filter(([name]) => !isGone(kind, name))),
+      ]);
+      return [key, { ...pinned, items: Object.fromEntries(lists) as PinnedServer['items'] }];
+    }),
+  );
+}

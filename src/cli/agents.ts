@@ -10,6 +10,7 @@ import { onlyName, readDuration, withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import { loadOptions, type Options } from './options.ts';
 import { brief, columns, paint, printResult, table } from './terminal.ts';
+import { trustAdded } from './trust.ts';
 
 export const agents = withVerbs('agents', { list, add, rotate, revoke });
 
@@ -22,7 +23,9 @@ async function add(args: readonly string[], options: Options, io: CommandIo): Pr
   const task = options.task === undefined ? null : await loadTask(options.task, io.cwd());
   if (task !== null) requireProfile(task, rules.rules());
   const bound = task === null ? undefined : [task];
-  const added = await openAgentStore(dataDir).add(name, options.description ?? '', expires, bound);
+  const added = await trustAdded(options, io, () =>
+    openAgentStore(dataDir).add(name, options.description ?? '', expires, bound),
+  );
   return showToken(added, options, SHOWN_ONCE, io);
 }
 
@@ -31,7 +34,7 @@ async function rotate(args: readonly string[], options: Options, io: CommandIo):
   const grace = readDuration('--grace', options.grace) ?? 0;
   const expires = readDuration('--expires', options.expires);
   const { dataDir } = await loadConfig(loadOptions(options, io));
-  const rotated = await openAgentStore(dataDir).rotate(name, grace, expires);
+  const rotated = await trustAdded(options, io, () => openAgentStore(dataDir).rotate(name, grace, expires));
   const old = grace > 0 ? `Its old tokens stay valid for ${options.grace}.` : 'Its old tokens are no longer valid.';
   return showToken(rotated, options, `${SHOWN_ONCE} ${old}`, io);
 }

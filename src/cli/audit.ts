@@ -44,12 +44,23 @@ async function query(_: readonly string[], options: Options, io: CommandIo): Pro
 async function show(options: Options, limit: number, io: CommandIo): Promise<number> {
   const folder = await folderOf(options, io);
   const last: AuditRecord[] = [];
-  await readAll(folder, options, io, (record) => keepLast(last, record, limit));
-  const records = lastOf(last, limit);
+  /** Calls that have begun and not ended, by the id of their line. */
+  const open = new Map<string, AuditRecord>();
+  const take = (record: AuditRecord) => {
+    if (record.kind === 'begun') open.set(record.id, record);
+    else keepLast(last, record, limit);
+  };
+  await readAll(folder, options, io, take, (id) => open.delete(id));
+  const all = open.size === 0 ? last : [...last, ...open.values()].sort(byTime);
+  const records = lastOf(all, limit);
   if (options.json === true) for (const record of records) print(jsonText(record), io);
   else if (records.length === 0) print(nothingIn(folder), io);
   else print(table([HEAD.map((word) => paint('dim', word, io)), ...records.map((record) => toCells(record, io))]), io);
   return 0;
+}
+
+function byTime(a: AuditRecord, b: AuditRecord): number {
+  return a.time < b.time ? -1 : a.time > b.time ? 1 : 0;
 }
 
 /** Prints the last records, and then each new one until it is interrupted. */
@@ -66,6 +77,8 @@ async function follow(options: Options, limit: number, io: CommandIo): Promise<n
     lastOf(last, limit).forEach(write);
   };
   for await (const record of readAudit(folder, { filter: filterOf(options), follow: ending.signal, caughtUp })) {
+    // The line with the outcome follows, and one line per call is enough. Who wants the others asks for them.
+    if (record.kind === 'begun' && options.kind === undefined) continue;
     if (isCaughtUp) write(record);
     else keepLast(last, record, limit);
   }
@@ -78,9 +91,14 @@ async function readAll(
   options: Options,
   io: CommandIo,
   onRecord: (record: AuditRecord) => void,
+  onEnded?: (id: string) => void,
 ): Promise<void> {
   let damaged = 0;
-  const reading = { filter: filterOf(options), damaged: () => damaged++ };
+  const reading = {
+    filter: filterOf(options),
+    damaged: () => damaged++,
+    ...(onEnded !== undefined && { ended: onEnded }),
+  };
   for await (const record of readAudit(folder, reading)) onRecord(record);
   if (damaged > 0) warn(`${counted(damaged, 'damaged line')} skipped`, io);
 }
@@ -200,8 +218,8 @@ async function seal(_: readonly string[], options: Options, io: CommandIo): Prom
 
 function filterOf(options: Options): AuditFilter {
   const { agent, server, tool, status, kind, since, until } = options;
-  if (kind !== undefined && !['call', 'denial', 'admin'].includes(kind))
-    throw new GatewayError('usage', `--kind is call, denial or admin, not "${kind}".`);
+  if (kind !== undefined && !['call', 'begun', 'denial', 'admin'].includes(kind))
+    throw new GatewayError('usage', `--kind is call, begun, denial or admin, not "${kind}".`);
   return {
     ...(agent !== undefined && { agent }),
     ...(server !== undefined && { server }),

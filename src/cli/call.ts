@@ -32,10 +32,10 @@ export async function call(args: readonly string[], options: Options, io: Comman
     printAnswer(answer, options.json === true, io);
     return answer.failed ? 1 : 0;
   };
-  const config = await loadConfig(loadOptions(options, io));
   const isDry = options['dry-run'] === true;
-  const answered = await askRunning(config, io, (running) => callRunning(running, name, rest, isDry, options.agent));
+  const answered = await askRunning(options, io, (running) => callRunning(running, name, rest, isDry, options.agent));
   if (answered !== null) return finish(answered);
+  const config = await loadConfig(loadOptions(options, io));
 
   const work = async (gateway: Gateway) => {
     const door = openCallDoor(gateway, name, options.agent ?? null);
@@ -46,7 +46,7 @@ export async function call(args: readonly string[], options: Options, io: Comman
   const lasting = LASTING[name];
   if (lasting !== undefined && config.controls.length > 0) {
     const code = await withGateway(options, io, work);
-    if (code === 0 && lasting !== '') warn(`No gateway runs with this configuration. ${lasting}`, io);
+    if (code === 0 && lasting !== '') warn(lasting, io);
     return code;
   }
   const isEnough = ({ catalog }: Gateway) => catalog.entries.tool.has(name);

@@ -18,6 +18,8 @@ export interface CommandIo {
   exit(code: number): void;
   /** How processes of servers are started, if not as usual. */
   readonly spawn?: Spawn;
+  /** Milliseconds that an answer waits at most until its client has listed again, if not as usual. */
+  readonly listWait?: number;
 }
 
 /** A stream that is a terminal or a pipe. */

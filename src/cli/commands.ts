@@ -2,23 +2,8 @@
 import { parseArgs } from 'node:util';
 import { GatewayError } from '../base/errors.ts';
 import { didYouMean, quotedList } from '../base/text.ts';
-import { type OptionName, type Options, optionSpec, type RunCommand } from './options.ts';
+import { type Command, type OptionName, type Options, optionSpec, type RunCommand } from './options.ts';
 import { print } from './terminal.ts';
-
-export interface Command {
-  readonly usage: string;
-  readonly summary: string;
-  /** Paragraphs. */
-  readonly details?: readonly string[];
-  readonly examples?: readonly string[];
-  /** The most words that may follow; any number if absent. */
-  readonly words?: number;
-  readonly options: readonly OptionName[];
-  /** Texts for options that mean something else here. */
-  readonly texts?: Partial<Readonly<Record<OptionName, string>>>;
-  /** Each command is loaded only when it is used, because every agent waits for the start-up. */
-  readonly load: () => Promise<RunCommand>;
-}
 
 export const commands = {
   stdio: {
@@ -26,8 +11,8 @@ export const commands = {
     summary: 'serve MCP on standard input and output, with the configuration found in this folder; the default',
     examples: ['toolgate --config ~/tools.toml', 'claude mcp add toolgate -- toolgate --config ~/tools.toml'],
     words: 0,
-    options: ['agent', 'task', 'equip-toolset', 'trust', 'config', 'log-level'],
-    load: async () => (await import('./serve.ts')).stdio,
+    options: ['agent', 'task', 'equip-toolset', 'no-shared', 'trust', 'config', 'log-level'],
+    load: async () => (await import('./stdio.ts')).stdio,
   },
   serve: {
     usage: 'toolgate serve',
@@ -43,6 +28,18 @@ export const commands = {
     words: 0,
     options: ['host', 'port', 'no-manager', 'task', 'equip-toolset', 'trust', 'config', 'log-level'],
     load: async () => (await import('./serve.ts')).serve,
+  },
+  daemon: {
+    usage: 'toolgate daemon [status|start|stop]',
+    summary: 'manage the gateway in the background, which the clients on stdio in this folder share',
+    details: [
+      'toolgate stdio starts it by itself, and it ends some minutes after its last client (shared_idle).',
+      'status shows the processes, how many clients they have, and where their log is; exit 0 if one runs, else 1.',
+      'stop lets running calls finish. Clients that are still there start another gateway when they need one.',
+    ],
+    examples: ['toolgate daemon stop'],
+    options: ['json', 'trust', 'config'],
+    load: async () => (await import('./daemon.ts')).daemon,
   },
   manager: {
     usage: 'toolgate manager',
@@ -91,15 +88,14 @@ export const commands = {
     examples: ['toolgate status --watch'],
     words: 0,
     options: ['watch', 'json', 'url', 'config'],
-    texts: { url: 'ask the gateway at this address instead' },
     load: async () => (await import('./status.ts')).status,
   },
   list: {
     usage: 'toolgate list [servers|tools|resources|prompts|toolsets|namespaces|agents]',
     summary: 'list what the configured servers offer; * marks what is active',
     details: [
-      'list servers shows those of the gateway that runs with this configuration, if one does.',
-      '--stats asks a running toolgate serve (with BEARER_TOKEN if it is set) for calls, errors and durations, also by agent.',
+      'Shows the gateway that runs with this configuration, if one does. Otherwise the servers are started for a moment.',
+      '--stats shows calls, errors and durations of a running gateway, also by agent. At --url it uses BEARER_TOKEN, if it is set.',
     ],
     examples: ['toolgate list', 'toolgate list servers --json'],
     words: 1,
@@ -111,11 +107,19 @@ export const commands = {
     summary: 'manage named sets of tools, and choose the one that is equipped at the start',
     details: [
       'Name tools as server.tool, by their exposed names, or by patterns such as "git.*", which mean later tools too. toolgate toolset is the same.',
-      'equip and unequip also change gateways that run with this configuration, for clients that have not chosen themselves.',
+      'Everything happens in the gateway that runs with this configuration, if one does; clients are told that their list changed.',
+      'equip and unequip are for clients that have not chosen themselves, and from the next start on. --agent, --session and --all say otherwise.',
       'import reads the toolsets saved by hypertool-mcp, from the file you name or from its usual location.',
     ],
-    examples: ['toolgate toolsets create review git.git_diff "files.read_*"', 'toolgate toolsets equip review'],
-    options: ['description', 'add', 'remove', 'user', 'yes', 'json', 'trust', 'config', 'log-level'],
+    examples: [
+      'toolgate toolsets create review git.git_diff "files.read_*"',
+      'toolgate toolsets equip review --agent ci',
+    ],
+    options: [
+      ...(['description', 'add', 'remove', 'user', 'agent', 'session', 'all', 'yes', 'json'] as const),
+      ...(['url', 'trust', 'config', 'log-level'] as const),
+    ],
+    texts: { agent: 'only for clients of this agent' },
     load: async () => (await import('./toolsets.ts')).toolsets,
   },
   namespaces: {
@@ -134,6 +138,64 @@ export const commands = {
     options: ['language', 'description', 'url', 'yes', 'json', 'config'],
     texts: { url: 'where the API of an OpenAPI document is (default: where the document says)' },
     load: async () => (await import('./namespaces.ts')).namespaces,
+  },
+  init: {
+    usage: 'toolgate init',
+    summary: 'import the MCP servers of your clients, and let the clients use Toolgate instead',
+    details: [
+      'Looks for the files of Claude Code, Claude Desktop, Cursor, VS Code, Windsurf, Codex, Gemini CLI, opencode, Zed, Cline, Roo Code, Kiro and others, of this project and of yours.',
+      'Shows what it would do and asks. Without a terminal it only shows, unless --yes is given.',
+      'Writes tools.toml, or adds to the configuration that is there. Every file that it changes is kept: --undo restores each byte for byte.',
+    ],
+    examples: ['toolgate init', 'toolgate init --from ~/.cursor/mcp.json --yes', 'toolgate init --undo'],
+    words: 0,
+    options: ['from', 'point', 'move-secrets', 'undo', 'dry-run', 'yes', 'json', 'config'],
+    texts: { 'dry-run': 'only show what it would do', config: 'the configuration to write (default: tools.toml)' },
+    load: async () => (await import('./init.ts')).init,
+  },
+  add: {
+    usage: 'toolgate add NAME -- COMMAND … | toolgate add NAME URL',
+    summary: 'add a server to the configuration; its comments and everything else in it stay',
+    details: [
+      'Creates tools.toml if there is no configuration. A running gateway starts the server at once.',
+      'What you add is trusted by that. Keep secrets out of the file: write ${secret:NAME} in single quotes, and run toolgate secrets set NAME.',
+    ],
+    examples: [
+      'toolgate add files -- npx -y @modelcontextprotocol/server-filesystem .',
+      'toolgate add docs https://example.com/mcp --header "X-Team: a"',
+    ],
+    options: ['env', 'header', 'transport', 'cwd', 'description', 'json', 'config'],
+    texts: { header: 'a header for every request, such as "X-Team: a"; may be repeated' },
+    load: async () => (await import('./edit-config.ts')).add,
+  },
+  remove: {
+    usage: 'toolgate remove NAME',
+    summary: 'remove a server from the configuration',
+    examples: ['toolgate remove files'],
+    words: 1,
+    options: ['json', 'config'],
+    load: async () => (await import('./edit-config.ts')).remove,
+  },
+  enable: {
+    usage: 'toolgate enable NAME',
+    summary: 'switch a server or a single tool on again',
+    details: ['NAME is a server of the configuration, or a tool by its exposed name.'],
+    examples: ['toolgate enable files', 'toolgate enable files_write_file'],
+    words: 1,
+    options: ['json', 'config'],
+    load: async () => (await import('./edit-config.ts')).enable,
+  },
+  disable: {
+    usage: 'toolgate disable NAME',
+    summary: 'switch a server or a single tool off, and keep it in the configuration',
+    details: [
+      'NAME is a server of the configuration, or a tool by its exposed name.',
+      'A server gets enabled = false. A tool is listed under denied_tools, so that no agent can use it.',
+    ],
+    examples: ['toolgate disable files', 'toolgate disable files_write_file'],
+    words: 1,
+    options: ['json', 'config'],
+    load: async () => (await import('./edit-config.ts')).disable,
   },
   trust: {
     usage: 'toolgate trust [add|remove]',
@@ -227,7 +289,7 @@ export const commands = {
       'toolgate call memory_search_nodes query=tea',
       'toolgate call files_read_file \'{"path": "README.md"}\'',
     ],
-    options: ['agent', 'json', 'trust', 'config', 'log-level'],
+    options: ['agent', 'json', 'url', 'trust', 'config', 'log-level'],
     load: async () => (await import('./call.ts')).call,
   },
   macros: {
@@ -237,7 +299,7 @@ export const commands = {
       'run calls one, as toolgate call does; with --dry-run it prints the steps and their arguments.',
       'toolgate macro is the same.',
     ],
-    options: ['dry-run', 'agent', 'json', 'trust', 'config', 'log-level'],
+    options: ['dry-run', 'agent', 'json', 'url', 'trust', 'config', 'log-level'],
     load: async () => (await import('./macros.ts')).macros,
   },
   lock: {
@@ -259,7 +321,7 @@ export const commands = {
     details: ['NAME is a tool, resource, template or prompt, by any of its names.'],
     examples: ['toolgate explain files_write_file --agent ci'],
     words: 1,
-    options: ['agent', 'json', 'trust', 'config', 'log-level'],
+    options: ['agent', 'json', 'url', 'trust', 'config', 'log-level'],
     load: async () => (await import('./explain.ts')).explain,
   },
   policy: {
@@ -293,6 +355,7 @@ export const commands = {
       'name',
       'offline',
       'json',
+      'url',
       'trust',
       'config',
       'log-level',
@@ -321,12 +384,26 @@ export const commands = {
     load: async () => (await import('./audit.ts')).audit,
   },
   doctor: {
-    usage: 'toolgate doctor',
+    usage: 'toolgate doctor [--fix]',
     summary: 'check the configuration and every server; exit 0 healthy, 1 warnings, 2 broken',
-    examples: ['toolgate doctor --config ~/tools.toml'],
+    details: [
+      '--fix writes the new names of renamed tools into toolsets, removes pins of what is gone and left-over locks and sockets, closes files with keys to others, and sets damaged files aside. Changed files are copied to backup/ of the data folder first.',
+    ],
+    examples: ['toolgate doctor --config ~/tools.toml', 'toolgate doctor --fix'],
     words: 0,
-    options: ['json', 'trust', 'config', 'log-level'],
+    options: ['fix', 'json', 'trust', 'config', 'log-level'],
     load: async () => (await import('./doctor.ts')).doctor,
+  },
+  completion: {
+    usage: 'toolgate completion [bash|zsh|fish]',
+    summary: 'print the script that completes commands, options and names in a shell',
+    details: [
+      'bash: source <(toolgate completion bash), in ~/.bashrc. zsh: the same with zsh, after compinit, in ~/.zshrc.',
+      'fish: toolgate completion fish > ~/.config/fish/completions/toolgate.fish',
+      'Names of servers, tools and toolsets are those of the configuration in the folder where you are. No server is started.',
+    ],
+    options: [],
+    load: loadCompletion,
   },
   schema: {
     usage: 'toolgate schema',
@@ -342,6 +419,15 @@ export const commands = {
 
 export type CommandName = keyof typeof commands;
 
+/** Completion is a command that looks at all commands. */
+async function loadCompletion(): Promise<RunCommand> {
+  const { createCompletion } = await import('./completion.ts');
+  return createCompletion(commands, (word) => {
+    const name = commandOf(word);
+    return name === null ? null : { name, command: commands[name], verbs: verbsOf(commands[name]) };
+  });
+}
+
 export interface Invocation {
   readonly command: CommandName;
   readonly args: readonly string[];
@@ -355,6 +441,18 @@ const ALIASES: Readonly<Record<string, CommandName>> = {
   secret: 'secrets',
   macro: 'macros',
 };
+
+/** The command that a word names, also by its other name; null if there is none. */
+export function commandOf(word: string): CommandName | null {
+  if (Object.hasOwn(commands, word)) return word as CommandName;
+  return Object.hasOwn(ALIASES, word) ? ALIASES[word]! : null;
+}
+
+/** The words of which a command takes one first, as its usage says. */
+export function verbsOf({ usage }: Command): readonly string[] {
+  const group = /^toolgate [\w-]+ \[([a-z-]+(?:\|[a-z-]+)+)\]/.exec(usage)?.[1];
+  return group === undefined ? [] : group.split('|');
+}
 
 export function parseCommandLine(argv: readonly string[]): Invocation {
   const first = argv[0] ?? '';
@@ -403,5 +501,7 @@ function optionError(error: unknown, command: CommandName, allowed: readonly str
   const see = `See toolgate ${command} --help.`;
   if (code !== 'ERR_PARSE_ARGS_UNKNOWN_OPTION') return `${message}. ${see}`;
   const option = /'(-[^']*)'/.exec(message)?.[1] ?? '';
+  if (command === 'add')
+    return `toolgate add has no option ${option}. If it belongs to the program, write -- before the program: toolgate add NAME -- COMMAND … ${see}`;
   return `toolgate ${command} has no option ${option}.${didYouMean(option.replace(/^-+/, ''), allowed)} ${see}`;
 }

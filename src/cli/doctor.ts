@@ -1,17 +1,23 @@
 /** `toolgate doctor`: checks the configuration and every server, and says what to do about each problem. */
 import { existsSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { unmatchedRules } from '../access/unmatched-rules.ts';
 import { readAuthorities, readKeyPair } from '../base/certificates.ts';
-import { GatewayError } from '../base/errors.ts';
+import { GatewayError, messageOf } from '../base/errors.ts';
 import type { EventMap } from '../base/events.ts';
 import { getOrMake } from '../base/memo.ts';
 import { counted } from '../base/text.ts';
+import { VERSION } from '../base/version.ts';
+import { deviationsOf, withoutPins } from '../catalog/pins.ts';
 import type { Config } from '../config/config.ts';
 import type { TlsConfig } from '../config/http.ts';
 import { requireOutside } from '../config/inside.ts';
 import { secretsInArguments } from '../config/launch-secrets.ts';
 import { loadConfig } from '../config/load.ts';
+import { LOCK_FILE, readLock, writeLock } from '../config/pins.ts';
+import type { ServerConfig } from '../config/servers.ts';
+import type { StatusReport } from '../doors/http/admin/status.ts';
 import { issuerTrouble } from '../doors/http/auth/issuer.ts';
 import { scanFolders } from '../gateway/folders.ts';
 import { type Gateway, openGateway } from '../gateway/gateway.ts';
@@ -19,14 +25,18 @@ import { missingVariables } from '../sources/environment.ts';
 import { problemText } from '../sources/last-good.ts';
 import { openAgentStore } from '../store/agents.ts';
 import { examineDataFolder } from '../store/data-folder.ts';
+import { openOfferStore } from '../store/offers.ts';
 import { findKey, INSECURE_TEXT, keyMissing } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
 import type { CommandIo } from './command-io.ts';
+import { backUp, type Repair, repairables, setAside } from './doctor-files.ts';
 import { firstListLines } from './first-list.ts';
 import { loadOptions, type Options } from './options.ts';
+import { noteNoneRuns, runningGateways } from './running.ts';
+import { timeText } from './server-rows.ts';
 import { progressText } from './session.ts';
-
-import { paint, plain, printResult, withSpinner } from './terminal.ts';
+import { readStatus } from './status.ts';
+import { paint, plain, printResult, warn, withSpinner } from './terminal.ts';
 import { missingText } from './toolsets.ts';
 import { openTrust } from './trust.ts';
 
@@ -39,11 +49,20 @@ interface Diagnosis {
   readonly message: string;
   /** The last lines that a server wrote to its standard error. */
   readonly stderr?: string;
+  /** Absent if a person has to decide. */
+  readonly repair?: Repair;
 }
 
 export async function doctor(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const findings = await examine(options, io);
-  printResult(options, { findings }, findings.map((finding) => toText(finding, io)).join('\n'), io);
+  const repairs = findings.filter(({ repair }) => repair !== undefined).length;
+  const lines = findings.map((finding) => toText(finding, io));
+  if (repairs > 0) lines.push(`${counted(repairs, 'problem')} can be repaired with: toolgate doctor --fix`);
+  const json = findings.map(({ repair, ...finding }) => ({
+    ...finding,
+    ...(repair !== undefined && { repairable: true }),
+  }));
+  printResult(options, { findings: json }, lines.join('\n'), io);
   if (findings.some(({ level }) => level === 'broken')) return 2;
   return findings.some(({ level }) => level === 'warning') ? 1 : 0;
 }
@@ -53,18 +72,28 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
   try {
     const loaded = await loadConfig(loadOptions(options, io));
     requireOutside(loaded, io.env, true);
+    const isFixing = options.fix === true;
+    // First, because they are in the way of the rest, and the gateway replaces some damaged files.
+    const data = await repaired([...(await fileFindings(loaded, io.env)), ...(await dataFindings(loaded))], isFixing);
     const trust = openTrust(options, io);
     await trust.ask(loaded);
     const config = await trust.hold(loaded);
-    // First, because the gateway replaces some damaged files.
-    const data = await dataFindings(config);
-    const opened = await openGateway(config, { audit: false, env: io.env, spawn: io.spawn });
-    gateway = opened;
+    const others = await versionFindings(config, io);
+    const running = await runningStatus(config, io);
+    if (running === null) noteNoneRuns(config, io);
+    const opened = await openGateway(config, {
+      ...{ audit: false, env: io.env, spawn: io.spawn },
+      ...(running !== null && { adjust: asleep(config) }),
+    });
+    gateway = running === null ? opened : withServersOf(opened, running);
     const notes = collectNotes(gateway);
     await withSpinner(() => progressText(opened), gateway.tried(), io);
     const { redact } = gateway;
+    const names = await repaired([...renameFindings(gateway), ...(await pinFindings(gateway))], isFixing);
+    const goneIsFixed = names.some(({ about, level }) => about === LOCK_FILE && level === 'ok');
     const findings: Diagnosis[] = [
       { level: 'ok', about: 'configuration', message: configurationText(config) },
+      ...(running === null ? [] : [runningFinding(running)]),
       ...config.notices.map((message): Diagnosis => ({ level: 'warning', about: 'configuration', message })),
       ...config.broken.map(
         ({ section, key, cause, problem }): Diagnosis => ({
@@ -77,17 +106,19 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
         }),
       ),
       ...data,
+      ...others,
+      ...names,
       ...(await identityFindings(config)),
       ...(await secretFindings(config)),
       ...(await approverFindings(config, io.env)),
       ...argumentFindings(config),
       ...serverFindings(gateway, notes, io.env),
       ...(await folderFindings(gateway)),
-      ...(await ruleFindings(gateway)),
+      ...(await repaired(await ruleFindings(gateway), isFixing)),
       ...firstListFindings(gateway),
-      ...gateway.catalog.problems.map(
-        ({ source, message }): Diagnosis => ({ level: 'warning', about: source, message }),
-      ),
+      ...gateway.catalog.problems
+        .filter(({ message }) => !goneIsFixed || !message.includes(' differs from tools.lock (gone)'))
+        .map(({ source, message }): Diagnosis => ({ level: 'warning', about: source, message })),
     ];
     return findings.map((finding) => ({ ...finding, message: redact(finding.message) }));
   } catch (error) {
@@ -98,6 +129,33 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
   }
 }
 
+/** Of the newest gateway that runs with this configuration; null if none runs, or if it cannot be asked. */
+async function runningStatus(config: Config, io: CommandIo): Promise<StatusReport | null> {
+  const [running] = await runningGateways(config, io);
+  if (running === undefined) return null;
+  return readStatus(running).catch((error: unknown) => {
+    warn(`${messageOf(error)} The servers are started again for this command.`, io);
+    return null;
+  });
+}
+
+/** Starts none of the servers: those whose items are known sleep, and the others are left out. */
+function asleep({ dataDir }: Config): (server: ServerConfig) => ServerConfig | null {
+  const offers = openOfferStore(dataDir);
+  return (server) => (offers.read(server.launchHash) === null ? null : { ...server, start: 'lazy' });
+}
+
+/** The gateway with its servers as they are in the one that runs. */
+function withServersOf(gateway: Gateway, { servers }: StatusReport): Gateway {
+  return Object.create(gateway, { statuses: { value: () => [...servers] } }) as Gateway;
+}
+
+function runningFinding({ command, pid, started }: StatusReport): Diagnosis {
+  const what = `toolgate ${command ?? ''}`.trim();
+  const message = `${what} runs since ${timeText(started)} (process ${pid}). Its servers are shown as they are there`;
+  return { level: 'ok', about: 'gateway', message };
+}
+
 function configurationText({ file, dataDir }: Config): string {
   if (file === null || existsSync(file)) return file ?? '';
   return `none; the folders of tools in ${dataDir} are served (${file} would be read)`;
@@ -105,12 +163,108 @@ function configurationText({ file, dataDir }: Config): string {
 
 async function dataFindings({ dataDir }: Config): Promise<Diagnosis[]> {
   const problems = await examineDataFolder(dataDir);
-  return problems.map(({ message, isLoss }) => ({
+  return problems.map(({ message, isLoss, file }) => ({
     level: isLoss ? 'broken' : 'warning',
     about: 'data folder',
     message,
+    ...(file !== undefined && { repair: async () => `${file} ${await setAside(file)}` }),
   }));
 }
+
+async function fileFindings(config: Config, env: CommandIo['env']): Promise<Diagnosis[]> {
+  const problems = await repairables(config, env);
+  return problems.map((problem) => ({ level: 'warning', ...problem }));
+}
+
+/** With `--fix`, repairs what can be repaired, one after the other. A failed repair is told, and the problem stays. */
+async function repaired(findings: readonly Diagnosis[], isFixing: boolean): Promise<Diagnosis[]> {
+  if (!isFixing) return [...findings];
+  const after: Diagnosis[] = [];
+  for (const { repair, ...finding } of findings) {
+    if (repair === undefined) {
+      after.push(finding);
+      continue;
+    }
+    try {
+      after.push({ level: 'ok', about: finding.about, message: `fixed: ${await repair()}` });
+    } catch (error) {
+      after.push({ ...finding, message: `${finding.message} It could not be repaired: ${messageOf(error)}` });
+    }
+  }
+  return after;
+}
+
+/** A gateway of another version goes on with what that version does. */
+async function versionFindings(config: Config, io: CommandIo): Promise<Diagnosis[]> {
+  const running = await runningGateways(config, io);
+  // One with another operator key cannot be asked.
+  const reports = await Promise.all(running.map((one) => readStatus(one).catch(() => null)));
+  return reports.flatMap((report): Diagnosis[] => {
+    if (report === null || report.version === VERSION) return [];
+    const message = `a gateway of version ${report.version} runs with this configuration (process ${report.pid}), and this is version ${VERSION}. Restart it.`;
+    return [{ level: 'warning', about: 'running gateway', message }];
+  });
+}
+
+/** Tools of saved toolsets that were found under another name. */
+function renameFindings({ renamed, toolsets, toolsetFolders, config }: Gateway): Diagnosis[] {
+  return [...new Set(renamed.map(({ toolset }) => toolset))].flatMap((name) => {
+    const own = renamed.filter(({ toolset }) => toolset === name);
+    const isProject = own[0]!.place === 'project';
+    const texts = own.map(({ from, to }) => `"${from}", which is called "${to}" now`);
+    const repair: Repair = async () => {
+      const folder = await backUp([join(toolsetFolders[0]!, `${name}.json`)], config.dataDir);
+      // A change writes the present names.
+      await toolsets.change(name, (toolset) => toolset);
+      const done = own.map(({ from, to }) => `"${from}" is written as "${to}" now`);
+      return `${done.join(', ')}; the old file is in ${folder}`;
+    };
+    // Another project may have the former name, so a toolset for all of them is left as it is.
+    const what = isProject ? 'it' : 'it is for all projects and';
+    return [
+      {
+        level: isProject ? ('warning' as const) : ('ok' as const),
+        about: `toolset ${name}`,
+        message: `${what} has ${texts.join(', and ')}. It is found all the same.`,
+        ...(isProject && { repair }),
+      },
+    ];
+  });
+}
+
+/** Pins of servers that the configuration does not have, and of items that a server which is up does not offer. */
+async function pinFindings(gateway: Gateway): Promise<Diagnosis[]> {
+  const { config } = gateway;
+  const { file, mode } = config.pins;
+  const pins = file === null || mode === 'off' ? null : await readLock(file).catch(() => null);
+  if (file === null || pins === null) return [];
+  const keys = new Set([
+    ...gateway.statuses().map(({ key }) => key),
+    ...config.servers.map(({ key }) => key),
+    ...config.broken.map(({ key }) => key),
+  ]);
+  const servers = Object.keys(pins).filter((key) => !keys.has(key));
+  const items = gateway
+    .offers()
+    .filter(({ key, isCurrent }) => isCurrent && Object.hasOwn(pins, key))
+    .flatMap(({ key, offer }) => deviationsOf(key, offer, pins[key]))
+    .filter(({ verdict }) => verdict === 'gone');
+  if (servers.length + items.length === 0) return [];
+  const gone = [
+    ...servers.map((key) => `server "${key}", which the configuration does not have`),
+    ...items.map(({ server, kind, name }) => `${kind} "${server}.${name}", which the server does not offer`),
+  ];
+  const shown = gone.length > MOST_GONE ? [...gone.slice(0, MOST_GONE), `${gone.length - MOST_GONE} more`] : gone;
+  const repair: Repair = async () => {
+    const folder = await backUp([file], config.dataDir);
+    await writeLock(file, withoutPins(pins, servers, items));
+    return `removed the pins of ${shown.join(', ')}; the old file is in ${folder}`;
+  };
+  const message = `it has pins of ${shown.join(', ')}. To remove them: toolgate lock approve`;
+  return [{ level: 'warning', about: LOCK_FILE, message, repair }];
+}
+
+const MOST_GONE = 5;
 
 async function identityFindings({ http, agents, dataDir }: Config): Promise<Diagnosis[]> {
   const findings: Diagnosis[] = [];
@@ -193,11 +347,6 @@ async function secretFindings({ vault, dataDir }: Config): Promise<Diagnosis[]> 
     if (!(error instanceof GatewayError)) throw error;
     add('broken', error.message);
   }
-  if (process.platform !== 'win32' && mode !== null && (mode & 0o077) !== 0)
-    add(
-      'warning',
-      `${store.file} can be read by others (mode ${mode.toString(8).padStart(4, '0')}). Run: chmod 600 ${store.file}`,
-    );
   return findings;
 }
 
@@ -301,6 +450,7 @@ async function ruleFindings({
   toolsets,
   namespaces,
   equipped,
+  toolsetFolders,
 }: Gateway): Promise<Diagnosis[]> {
   const { toolsets: all, problems } = await toolsets.list();
   const made = all
@@ -318,8 +468,22 @@ async function ruleFindings({
   return [
     ...missing.map((message): Diagnosis => ({ level: 'warning', about: 'toolsets', message })),
     ...unmatched.map(({ about, message }): Diagnosis => ({ level: 'warning', about, message })),
-    ...problems.map((message): Diagnosis => ({ level: 'broken', about: 'toolsets', message })),
+    ...(await Promise.all(problems.map((message) => toolsetFinding(message, toolsetFolders)))),
   ];
+}
+
+/** The problem of a toolset's file. One that is damaged can be set aside. */
+async function toolsetFinding(message: string, folders: readonly string[]): Promise<Diagnosis> {
+  const files = await Promise.all(
+    folders.map(async (folder) => (await readdir(folder).catch(() => [])).map((name) => join(folder, name))),
+  );
+  const damaged = files.flat().find((file) => message.startsWith(`${file} is not a toolset`));
+  return {
+    level: 'broken',
+    about: 'toolsets',
+    message,
+    ...(damaged !== undefined && { repair: async () => `${damaged} ${await setAside(damaged)}` }),
+  };
 }
 
 /** What a new client sees is no problem, but it surprises people. */

@@ -1,6 +1,6 @@
 /** The texts of `--help`, in lines that fit into a terminal of 80 columns. */
-import { type Command, type CommandName, commands } from './commands.ts';
-import { optionSpec } from './options.ts';
+import { type CommandName, commands } from './commands.ts';
+import { type Command, optionSpec } from './options.ts';
 
 const WIDTH = 80;
 
@@ -24,7 +24,7 @@ export function helpText(): string {
     ...EXAMPLES.map((example) => `  ${example}`),
     '',
     ...wrap(
-      'Every command takes --help. The configuration is --config PATH, $TOOLGATE_CONFIG, or the first of tools.toml, ' +
+      'Every command takes --help. toolgate help topics lists pages about everything else. The configuration is --config PATH, $TOOLGATE_CONFIG, or the first of tools.toml, ' +
         'toolgate.toml, toolgate.yaml, toolgate.yml, toolgate.json, .mcp.json in this folder.',
     ),
   ].join('\n');

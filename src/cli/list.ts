@@ -1,18 +1,14 @@
 /** `toolgate list`: servers, and what they offer. */
 import { GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/text.ts';
-import { awayText } from '../catalog/away.ts';
-import { categoryOf } from '../catalog/category.ts';
-import type { Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
-import { loadConfig } from '../config/load.ts';
-import { openLocalDoor } from '../doors/local.ts';
-import type { Gateway } from '../gateway/gateway.ts';
+import type { ItemList } from '../doors/commands/list-items.ts';
 import type { ServerStatus } from '../sources/fleet.ts';
 import { agents } from './agents.ts';
 import type { CommandIo } from './command-io.ts';
+import { inGateway, type RunInGateway } from './in-gateway.ts';
 import { namespaces } from './namespaces.ts';
-import { loadOptions, type Options } from './options.ts';
+import type { Options } from './options.ts';
 import { askRunning } from './running.ts';
 import { serverRows } from './server-rows.ts';
 import { withGateway } from './session.ts';
@@ -37,20 +33,18 @@ export async function list(args: readonly string[], options: Options, io: Comman
     );
   }
   if (options.stats === true) return showStats(what, options, io);
-  if (options.url !== undefined) throw new GatewayError('usage', '--url is for --stats: add --stats, or leave it out.');
   if (what === 'agents') return agents(['list'], options, io);
   if (what === 'namespaces') return namespaces(['list'], options, io);
   if (what === 'toolsets') return toolsets(['list'], options, io);
   if (what === 'servers') return listServers(options, io);
-  return withGateway(options, io, async (gateway) => printEntries(gateway, kinds[what]!, options, io), {
-    audit: false,
-  });
+  const request = { kinds: kinds[what]!, ...(options.agent !== undefined && { agent: options.agent }) };
+  const work = async (run: RunInGateway) => printItems(await run('list', request), options, io);
+  return inGateway(options, io, work, { audit: false });
 }
 
 /** The servers of the gateway that runs with this configuration, if one does. Otherwise they are started for a moment. */
 async function listServers(options: Options, io: CommandIo): Promise<number> {
-  const config = await loadConfig(loadOptions(options, io));
-  const running = await askRunning(config, io, readStatus);
+  const running = await askRunning(options, io, readStatus);
   if (running !== null) return printServers(running.servers, options, io);
   return withGateway(options, io, async (gateway) => printServers(gateway.statuses(), options, io), { audit: false });
 }
@@ -65,31 +59,19 @@ function printServers(statuses: readonly ServerStatus[], options: Options, io: C
   );
 }
 
-function printEntries(gateway: Gateway, wanted: readonly Kind[], options: Options, io: CommandIo): number {
-  const view = openLocalDoor(gateway, 'default', options.agent ?? null).caller.view();
-  const entries = wanted.flatMap((kind) => [...view.catalog.entries[kind].values()]);
-  const isActive = (entry: Entry) => view.entries[entry.kind].has(entry.name);
-  const toJson = (entry: Entry) => ({
-    name: entry.name,
-    kind: entry.kind,
-    server: entry.sourceKey,
-    active: isActive(entry),
-    ...(entry.kind === 'tool' && { category: categoryOf(entry) }),
-    description: entry.item.description,
-  });
-  const widest = entries.reduce((most, entry) => Math.max(most, cell(entry.name).length), 0);
+function printItems({ items, missing, isAnyAway, hasPolicy }: ItemList, options: Options, io: CommandIo): number {
+  const widest = items.reduce((most, { name }) => Math.max(most, cell(name).length), 0);
   const width = Math.max(20, columns(io) - widest - 5);
-  const rows = entries.map((entry) => [
-    `${isActive(entry) ? paint('green', '*', io) : ' '} ${cell(entry.name)}`,
-    paint('dim', brief(entry.item.description, width), io),
+  const rows = items.map(({ name, active, description }) => [
+    `${active ? paint('green', '*', io) : ' '} ${cell(name)}`,
+    paint('dim', brief(description, width), io),
   ]);
-  for (const source of view.catalog.away)
-    if (!source.isListed) warn(`something is missing: ${awayText([source])}.`, io);
-  if (options.agent === undefined && gateway.config.policy !== null && options.json !== true)
+  for (const text of missing) warn(`something is missing: ${text}.`, io);
+  if (options.agent === undefined && hasPolicy && options.json !== true)
     warn('Agents may see less: this lists what there is, whatever the policy says. Add --agent NAME.', io);
   // A script must not take a failure for an empty list.
-  const isFailure = entries.length === 0 && view.catalog.away.length > 0;
+  const isFailure = items.length === 0 && isAnyAway;
   if (isFailure && options.json !== true) return 1;
-  printResult(options, entries.map(toJson), rows.length === 0 ? 'There is nothing to list.' : table(rows), io);
+  printResult(options, items, rows.length === 0 ? 'There is nothing to list.' : table(rows), io);
   return isFailure ? 1 : 0;
 }

@@ -1,26 +1,13 @@
 /** The log: events of the gateway on stderr, as text on a terminal and as JSON lines otherwise. */
 
-import { GatewayError } from '../base/errors.ts';
 import type { EventMap, EventName } from '../base/events.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { logCalls } from '../observe/log-calls.ts';
 import type { CommandIo } from './command-io.ts';
+import { LEVELS, type Verbosity } from './log-level.ts';
 import { jsonText, paint, plain } from './terminal.ts';
 
-const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
-export type Verbosity = (typeof LEVELS)[number];
-
-export function readVerbosity(text: string): Verbosity {
-  const level = LEVELS.find((one) => one === text);
-  if (level === undefined)
-    throw new GatewayError(
-      'usage',
-      `The log level (--log-level or LOG_LEVEL) is one of ${LEVELS.join(', ')}, not "${text}".`,
-    );
-  return level;
-}
-
-interface LogLine {
+export interface LogLine {
   readonly level: Exclude<Verbosity, 'silent'>;
   readonly source?: string;
   readonly message: string;
@@ -46,15 +33,22 @@ const LONG_INSTALL = 10;
 const marks = { debug: 'dim', info: 'cyan', warn: 'yellow', error: 'red' } as const;
 
 export function startLog(gateway: Gateway, level: Verbosity, io: CommandIo): void {
+  followLog(gateway, level, (line) => writeLog(line, io));
+}
+
+/** Writes a line for each event from now on. Returns the function that ends this. */
+export function followLog(gateway: Gateway, level: Verbosity, write: (line: LogLine) => void): () => void {
   const least = LEVELS.indexOf(level);
-  if (level === 'debug')
-    gateway.use(logCalls((message) => writeLog({ level: 'debug', message: gateway.redact(message) }, io)));
+  const stopCalls =
+    level === 'debug'
+      ? gateway.use(logCalls((message) => write({ level: 'debug', message: gateway.redact(message) })))
+      : () => {};
   let known = new Set<string>();
   /** What was last logged of each server. */
   const last = new Map<string, string>();
   /** The servers of which a line said that their packages are being installed. */
   const installing = new Set<string>();
-  gateway.events.listen((name, event) => {
+  const stopEvents = gateway.events.listen((name, event) => {
     let lines = LINES[name](event);
     if (name === 'catalog') {
       // A problem is logged when it appears, not with every catalog that still has it.
@@ -74,8 +68,22 @@ export function startLog(gateway: Gateway, level: Verbosity, io: CommandIo): voi
       if (begins) installing.add(source);
       if (isNews) lines = lines.map((line) => ({ ...line, isAwaited: true }));
     }
-    for (const line of lines) if (isWanted(line, least)) writeLog(line, io);
+    for (const line of lines) if (isWanted(line, least)) write(line);
   });
+  return () => {
+    stopCalls();
+    stopEvents();
+  };
+}
+
+/** What a log would have said so far about servers and names that need attention. */
+export function problemLines(gateway: Gateway, level: Verbosity): LogLine[] {
+  const lines = [
+    ...gateway.statuses().flatMap(({ key, state, detail }) => LINES.source({ source: key, state, detail })),
+    ...LINES.catalog(gateway.catalog),
+    ...gateway.config.notices.flatMap((message) => LINES.note({ source: 'configuration', message })),
+  ];
+  return lines.filter((line) => line.level === 'warn' && isWanted(line, LEVELS.indexOf(level)));
 }
 
 /** What a server printed may have the time in it, so its numbers do not count. */
@@ -141,13 +149,18 @@ function traceOf(error: unknown): string {
   return error.cause === undefined ? own : `${own}\nCaused by: ${traceOf(error.cause)}`;
 }
 
-export function writeLog({ isAwaited: _, ...line }: LogLine, io: CommandIo): void {
+/** A line for programs. */
+export function logText({ isAwaited: _, ...line }: LogLine): string {
+  return jsonText({ time: new Date().toISOString(), ...line });
+}
+
+export function writeLog(line: LogLine, io: CommandIo): void {
   if (io.stderr.isTTY === true) {
     const source = line.source === undefined ? '' : `${plain(line.source)}: `;
     io.stderr.write(
       `${paint(marks[line.level], line.level.padEnd(5), io, 'stderr')} ${source}${plain(line.message)}\n`,
     );
   } else {
-    io.stderr.write(`${jsonText({ time: new Date().toISOString(), ...line })}\n`);
+    io.stderr.write(`${logText(line)}\n`);
   }
 }

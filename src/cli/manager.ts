@@ -15,10 +15,10 @@ import { watchNamespaces } from '../workers/watch-folders.ts';
 import { readPort } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import { startLog, writeLog } from './log.ts';
+import { logLevel } from './log-level.ts';
 import { loadOptions, type Options } from './options.ts';
-import { logLevel } from './session.ts';
 import { paint, print, untilSignal } from './terminal.ts';
-import { openTrust, trustCreated } from './trust.ts';
+import { openTrust, trustAdded } from './trust.ts';
 
 const NEEDS_CREDENTIAL =
   'The manager does not listen without a credential, because its tools write and run code. Set BEARER_TOKEN, or give an agent a token: toolgate agents add NAME.';
@@ -30,7 +30,8 @@ export async function manager(_: readonly string[], options: Options, io: Comman
   const opened = await openManager(config, {
     env: io.env,
     logLevel: level,
-    creating: (create) => trustCreated(options, io, create),
+    creating: (create) => trustAdded(options, io, create),
+    trustAdvice: trust.advice(config),
     gateway: { audit: true, stdout: io.stdout, ...(io.spawn !== undefined && { spawn: io.spawn }) },
   });
   const { gateway } = opened;

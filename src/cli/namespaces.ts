@@ -16,7 +16,7 @@ import type { CommandIo } from './command-io.ts';
 import { loadOptions, type Options } from './options.ts';
 import { confirm } from './prompts.ts';
 import { brief, columns, jsonText, paint, plain, print, printResult, table, warn } from './terminal.ts';
-import { trustCreated } from './trust.ts';
+import { trustAdded } from './trust.ts';
 
 export const namespaces = withVerbs('namespaces', { list, create, 'from-openapi': fromOpenApi, sync, delete: remove });
 
@@ -89,7 +89,7 @@ async function create(args: readonly string[], options: Options, io: CommandIo):
   if (!isLanguage(language))
     throw new GatewayError('usage', `--language is ${LANGUAGES.join(' or ')}, not "${language}".`);
   const { dataDir } = await loadConfig(loadOptions(options, io));
-  const created = await trustCreated(options, io, () => createNamespace(dataDir, name, language, description));
+  const created = await trustAdded(options, io, () => createNamespace(dataDir, name, language, description));
   return printResult(options, created, `Created ${created.file}. Edit it; a running gateway serves it at once.`, io);
 }
 
@@ -113,7 +113,7 @@ async function fromOpenApi(args: readonly string[], options: Options, io: Comman
     mayReachPrivate: true,
     signal: null,
   };
-  const made = await trustCreated(options, io, () => namespaceFromOpenApi(request, dataDir));
+  const made = await trustAdded(options, io, () => namespaceFromOpenApi(request, dataDir));
   const secrets = made.secrets_needed.map(
     (one) => `Set its secret: toolgate secrets set ${one} --namespace ${namespace}`,
   );

@@ -1,5 +1,5 @@
 /** The options of all commands: how they are parsed, their types, and their `--help` texts. */
-import type { LoadOptions } from '../config/load.ts';
+import type { LoadOptions } from '../config/find.ts';
 import type { CommandIo } from './command-io.ts';
 
 interface OptionSpec {
@@ -17,9 +17,10 @@ export const optionTable = {
   agent: { type: 'string', value: 'NAME', text: 'act as this agent, under its policy' },
   json: { type: 'boolean', text: 'print JSON' },
   stats: { type: 'boolean', text: 'show the call metrics of a running gateway instead' },
-  url: { type: 'string', value: 'URL', text: 'the address of that gateway (default http://127.0.0.1:8808)' },
+  url: { type: 'string', value: 'URL', text: 'ask the gateway at this address, with its operator key' },
   host: { type: 'string', value: 'HOST', text: 'the address to listen on (default 127.0.0.1)' },
   port: { type: 'string', value: 'PORT', text: 'the port to listen on (default 8808; 0 picks a free one)' },
+  'no-shared': { type: 'boolean', text: 'start a gateway for this client alone, whatever the configuration says' },
   'no-manager': { type: 'boolean', text: 'do not start the manager' },
   'equip-toolset': { type: 'string', value: 'NAME', text: 'equip this toolset at the start' },
   description: { type: 'string', value: 'TEXT', text: 'what it is for' },
@@ -44,6 +45,8 @@ export const optionTable = {
   'dry-run': { type: 'boolean', text: 'call nothing; print what would be called' },
   add: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to add to the toolset; may be repeated' },
   remove: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to remove from it; may be repeated' },
+  session: { type: 'string', value: 'ID', text: 'only for this client, by its id in toolgate status' },
+  all: { type: 'boolean', text: 'for all clients, also those that have chosen themselves' },
   user: { type: 'boolean', text: 'save it for all your projects' },
   seen: { type: 'boolean', text: 'you have read all of it, with toolgate approvals show' },
   trust: { type: 'boolean', text: "run what this folder's configuration names without asking, this time" },
@@ -55,12 +58,13 @@ export const optionTable = {
     value: 'STATUS',
     text: 'only what ended with this status: ok, tool_error, timeout, item_unknown, …',
   },
-  kind: { type: 'string', value: 'KIND', text: 'only this kind: call, denial or admin' },
+  kind: { type: 'string', value: 'KIND', text: 'only this kind: call, begun, denial or admin' },
   against: { type: 'string', value: 'SEAL', text: 'a seal that toolgate audit seal printed earlier' },
   since: { type: 'string', value: 'TIME', text: 'not older than this: 30m, 24h, 7d, or a date and time' },
   until: { type: 'string', value: 'TIME', text: 'older than this' },
   limit: { type: 'string', short: 'n', value: 'N', text: 'only the last N; 0 for all' },
   watch: { type: 'boolean', text: 'keep showing it, whenever something changes' },
+  fix: { type: 'boolean', text: 'repair what can be repaired without a decision, and say what was done' },
   follow: { type: 'boolean', short: 'f', text: 'keep printing new lines as they are written' },
   expires: {
     type: 'string',
@@ -90,6 +94,19 @@ export const optionTable = {
     value: 'HEADER',
     text: 'a header for every request, such as "X-Namespace: git"; may be repeated',
   },
+  env: {
+    type: 'string',
+    short: 'e',
+    multiple: true,
+    value: 'KEY=VALUE',
+    text: 'a variable for the program; may be repeated',
+  },
+  transport: { type: 'string', short: 't', value: 'KIND', text: 'stdio, http or sse (default: by what you give)' },
+  cwd: { type: 'string', value: 'FOLDER', text: 'the folder that the program starts in' },
+  from: { type: 'string', value: 'FILE', text: 'read only this file' },
+  point: { type: 'boolean', text: 'let the clients use Toolgate in place of these servers' },
+  'move-secrets': { type: 'boolean', text: 'move secrets in plain text to the secrets store' },
+  undo: { type: 'boolean', text: 'take the last init of this configuration back' },
   ca: { type: 'string', value: 'FILE', text: "authorities that the gateway's certificate may be from, in PEM form" },
   cert: { type: 'string', value: 'FILE', text: 'the client certificate to show, in PEM form' },
   timeout: { type: 'string', value: 'TIME', text: 'how long to wait for the gateway (default 60s)' },
@@ -117,4 +134,19 @@ export function optionSpec(name: OptionName): OptionSpec {
 /** Where the configuration of a command is looked for. */
 export function loadOptions(options: Options, io: CommandIo): LoadOptions {
   return { cwd: io.cwd(), env: io.env, ...(options.config === undefined ? {} : { path: options.config }) };
+}
+
+export interface Command {
+  readonly usage: string;
+  readonly summary: string;
+  /** Paragraphs. */
+  readonly details?: readonly string[];
+  readonly examples?: readonly string[];
+  /** The most words that may follow; any number if absent. */
+  readonly words?: number;
+  readonly options: readonly OptionName[];
+  /** Texts for options that mean something else here. */
+  readonly texts?: Partial<Readonly<Record<OptionName, string>>>;
+  /** Each command is loaded only when it is used, because every agent waits for the start-up. */
+  readonly load: () => Promise<RunCommand>;
 }

@@ -9,8 +9,8 @@ import type { ServerKind } from '../manager/installer/to-server.ts';
 import { onlyName, readPort, withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import { loadOptions, type Options } from './options.ts';
-
 import { brief, columns, paint, plain, print, printResult, table, untilSignal, warn } from './terminal.ts';
+import { trustServers } from './trust.ts';
 
 export const registry = withVerbs('registry', { search, install, serve });
 
@@ -48,7 +48,7 @@ async function install(args: readonly string[], options: Options, io: CommandIo)
     kind: (kind as ServerKind | undefined) ?? null,
     version: null,
   };
-  const result = (await installFromRegistry(request, config, work(io))) as InstallResult;
+  const result = (await installFromRegistry(request, config, work(io), trustServers([namespace], io))) as InstallResult;
   if (!result.installed) {
     const lines = result.inputs.map(({ name: input, description, choices }) =>
       plain(`  --input ${input}=…  ${description}${choices === undefined ? '' : ` (${choices.join(', ')})`}`),

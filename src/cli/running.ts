@@ -1,14 +1,18 @@
 /** The gateways that run with the configuration of a command, and requests to them. */
 import { unlink } from 'node:fs/promises';
-import { request } from 'node:http';
+import * as http from 'node:http';
 import { createConnection } from 'node:net';
 import { GatewayError, statusOfCode } from '../base/errors.ts';
 import { toObject } from '../base/objects.ts';
 import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
 import { operatorKey } from '../store/operator.ts';
 import { operatorSockets } from '../store/operator-sockets.ts';
+import { readUrl } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
-import { warn } from './terminal.ts';
+import { loadOptions, type Options } from './options.ts';
+import { reasonOf } from './remote.ts';
+import { note, warn } from './terminal.ts';
 
 /** A gateway that runs, reached through its operator's door. */
 export interface RunningGateway {
@@ -36,16 +40,21 @@ export async function runningGateways(
 }
 
 /**
- * Asks the newest gateway that runs with this configuration. Null if there is none, or if it has another operator key: then
- * the command starts the servers itself.
+ * Asks the gateway at `--url`, or else the newest one that runs with this configuration. Null if none runs, or if it has
+ * another operator key: then the command starts the servers itself. It says so.
  */
 export async function askRunning<T>(
-  config: Pick<Config, 'file' | 'dataDir'>,
+  options: Options,
   io: CommandIo,
   work: (running: RunningGateway) => Promise<T>,
 ): Promise<T | null> {
+  if (options.url !== undefined) return work(gatewayAt(options.url, io));
+  const config = await loadConfig(loadOptions(options, io));
   const [running] = await runningGateways(config, io);
-  if (running === undefined) return null;
+  if (running === undefined) {
+    noteNoneRuns(config, io);
+    return null;
+  }
   try {
     return await work(running);
   } catch (error) {
@@ -55,12 +64,24 @@ export async function askRunning<T>(
   }
 }
 
+/** Says why servers are started, which takes time and may have effects. */
+export function noteNoneRuns({ file }: Pick<Config, 'file'>, io: CommandIo): void {
+  note(`No gateway runs with ${file ?? 'this configuration'}: the servers are started for this command.`, io);
+}
+
+/** The gateway at an address. */
+export function gatewayAt(url: string, { env }: Pick<CommandIo, 'env'>): RunningGateway {
+  const { origin } = readUrl('--url', url);
+  return toRunning(origin, () => operatorKey(env));
+}
+
 /** The gateway has another operator key than this user. */
 class OtherKey extends GatewayError {
-  constructor() {
-    const text =
-      'The running gateway has another operator key. Set TOOLGATE_OPERATOR_KEY to its key, or use the same HOME.';
-    super('forbidden', text);
+  constructor(where: string) {
+    super(
+      'forbidden',
+      `${where} has another operator key. Set TOOLGATE_OPERATOR_KEY to its key, or use the same HOME.`,
+    );
   }
 }
 
@@ -79,19 +100,22 @@ function isAlive(socket: string): Promise<boolean> {
   });
 }
 
-function toRunning(socket: string, keyOf: () => Promise<string>): RunningGateway {
+/** `place` is a socket, or the origin of a URL. */
+function toRunning(place: string, keyOf: () => Promise<string>): RunningGateway {
+  const isRemote = /^https?:/.test(place);
+  const where = isRemote ? `The gateway at ${place}` : 'The running gateway';
   return {
     async ask(path, { body, agent } = {}) {
       const key = await keyOf();
-      const { status, bytes } = await exchange(socket, path, body, {
+      const { status, bytes } = await exchange(place, path, body, where, {
         authorization: `Bearer ${key}`,
-        host: 'localhost',
+        ...(!isRemote && { host: 'localhost' }),
         accept: 'application/json',
         ...(body !== undefined && { 'content-type': 'application/json' }),
         ...(agent !== undefined && { 'x-agent-id': agent }),
       });
       if (status < 400) return bytes;
-      throw errorOf(status, toObject(readJson(bytes)));
+      throw errorOf(status, toObject(readJson(bytes)), where);
     },
   };
 }
@@ -101,25 +125,36 @@ interface GatewayAnswer {
   readonly bytes: Buffer;
 }
 
-function exchange(
-  socketPath: string,
+async function exchange(
+  place: string,
   path: string,
   body: object | undefined,
+  where: string,
   headers: Record<string, string>,
 ): Promise<GatewayAnswer> {
+  const isSocket = !/^https?:/.test(place);
+  const { request } = place.startsWith('https:') ? await import('node:https') : http;
   return new Promise((resolve, reject) => {
     const failed = (error: Error) =>
       reject(
-        new GatewayError('source_unavailable', `The running gateway ended before it answered (${error.message}).`, {
-          cause: error,
-        }),
+        new GatewayError(
+          'source_unavailable',
+          isSocket
+            ? `${where} ended before it answered (${error.message}).`
+            : `No gateway answers at ${place} (${error.message || reasonOf(error)}). Start one with toolgate serve, or name its address with --url.`,
+          { cause: error },
+        ),
       );
-    const sent = request({ socketPath, path, method: body === undefined ? 'GET' : 'POST', headers }, (response) => {
+    const answered = (response: http.IncomingMessage) => {
       const parts: Buffer[] = [];
       response.on('data', (part: Buffer) => parts.push(part));
       response.once('error', failed);
       response.once('end', () => resolve({ status: response.statusCode ?? 0, bytes: Buffer.concat(parts) }));
-    });
+    };
+    const options = { method: body === undefined ? 'GET' : 'POST', headers };
+    const sent = isSocket
+      ? request({ socketPath: place, path, ...options }, answered)
+      : request(new URL(path, place), options, answered);
     sent.once('error', failed);
     sent.end(body === undefined ? undefined : JSON.stringify(body));
   });
@@ -134,11 +169,17 @@ function readJson(bytes: Buffer): unknown {
 }
 
 /** The gateway's own error, as it is there. */
-function errorOf(status: number, body: Readonly<Record<string, unknown>>): GatewayError {
-  if (status === 401 || (status === 403 && body.code === undefined)) return new OtherKey();
+function errorOf(status: number, body: Readonly<Record<string, unknown>>, where: string): GatewayError {
+  if (status === 401 || (status === 403 && (body.code === undefined || body.code === 'forbidden')))
+    return new OtherKey(where);
   const { code, message } = body;
+  if (status === 404 && (code === undefined || code === 'path_unknown'))
+    return new GatewayError(
+      'source_broken',
+      `${where} does not know this command: it is not Toolgate, or another version.`,
+    );
   if (typeof code === 'string' && typeof message === 'string' && statusOfCode(code) !== null)
     return new GatewayError(code as GatewayError['code'], message);
   const { message: text } = toObject(body.error);
-  return new GatewayError('source_broken', String(text ?? `The running gateway answered with status ${status}.`));
+  return new GatewayError('source_broken', String(text ?? `${where} answered with status ${status}.`));
 }

@@ -1,4 +1,4 @@
-/** `toolgate stdio` and `toolgate serve`: the commands that serve clients until they are stopped. */
+/** `toolgate serve`, and `toolgate stdio` with a gateway of its own: they serve clients until they are stopped. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../base/errors.ts';
 import { isLoopback } from '../base/loopback.ts';
@@ -13,13 +13,14 @@ import { openTelemetry } from '../telemetry/open.ts';
 import { readPort } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import { firstListLines, firstListText } from './first-list.ts';
-import { writeLog } from './log.ts';
+import { type LogLine, writeLog } from './log.ts';
+import { logLevel } from './log-level.ts';
 import { loadOptions, type Options } from './options.ts';
-import { logLevel, startGateway } from './session.ts';
+import { startGateway } from './session.ts';
 import { paint, plain, print, table, untilSignal, warn } from './terminal.ts';
 import { openTrust, type Trust } from './trust.ts';
 
-export async function stdio(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
+export async function ownStdio(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const trust = openTrust(options, io);
   const gateway = await startGateway(options, io, 'warn', { trust });
   if (io.stdin.isTTY === true) io.stderr.write(terminalText(gateway.config.file));
@@ -97,7 +98,7 @@ export async function serve(_: readonly string[], options: Options, given: Comma
 }
 
 /** Applies changes of the configuration file, of the secrets and of saved toolsets to the gateway. */
-function follow(gateway: Gateway, options: Options, io: CommandIo, trust: Trust): { close(): void } {
+export function follow(gateway: Gateway, options: Options, io: CommandIo, trust: Trust): { close(): void } {
   const followed = [
     followConfigAndSignal(gateway, loadOptions(options, io), io, trust),
     followSecrets(gateway),
@@ -111,7 +112,7 @@ function follow(gateway: Gateway, options: Options, io: CommandIo, trust: Trust)
 }
 
 /** Sends traces and metrics if the `OTEL_…` variables ask for it. A gateway whose telemetry fails still serves. */
-async function startTelemetry(gateway: Gateway, io: CommandIo): Promise<{ close(): Promise<void> }> {
+export async function startTelemetry(gateway: Gateway, io: CommandIo): Promise<{ close(): Promise<void> }> {
   try {
     const telemetry = await openTelemetry(gateway);
     return {
@@ -214,10 +215,21 @@ async function logFirstList(
   io: CommandIo,
 ): Promise<void> {
   if (['error', 'silent'].includes(logLevel(options, io, 'info'))) return;
+  const line = await firstListLine(gateway, door, ended, options.agent);
+  if (line !== null) writeLog(line, io);
+}
+
+/** That line; null if the client has gone, or sees nothing but Toolgate's own tools. */
+export async function firstListLine(
+  gateway: Gateway,
+  door: StdioDoor,
+  ended: Promise<unknown>,
+  agent: string | undefined,
+): Promise<LogLine | null> {
   const tried = Promise.race([gateway.tried(), sleep(gateway.config.startWait, undefined, { ref: false })]);
   const isOver = await Promise.race([ended.then(() => true), tried.then(() => false)]);
-  const list = gateway.firstList(options.agent);
-  if (!isOver && list.tools > list.own) writeLog({ level: 'info', message: firstListText(list, door.client) }, io);
+  const list = gateway.firstList(agent);
+  return isOver || list.tools <= list.own ? null : { level: 'info', message: firstListText(list, door.client) };
 }
 
 function servedRows(gateway: Gateway, io: CommandIo, keys?: readonly string[]): string[][] {

@@ -20,6 +20,7 @@ export function serverRows(statuses: readonly ServerRow[], io: CommandIo, isWhol
     status.isolation === undefined ? status.kind : `${status.kind} (${status.isolation})`,
     paint(status.present ? 'green' : 'red', status.state, io),
     `since ${timeText(status.since)}`,
+    ...(isWhole ? [status.revision === null ? '' : `protocol ${status.revision}`] : []),
     ...(status.tools === undefined || !isWhole
       ? []
       : [`${counted(status.tools, 'tool')}, ${tokensText(status.tokens ?? 0)}`]),

@@ -11,7 +11,8 @@ import { type Gateway, openGateway } from '../gateway/gateway.ts';
 import { requireProfile } from '../plans/plan.ts';
 import { findKey, INSECURE_TEXT } from '../store/secret-key.ts';
 import type { CommandIo } from './command-io.ts';
-import { readVerbosity, startLog, type Verbosity, writeLog } from './log.ts';
+import { startLog, writeLog } from './log.ts';
+import { logLevel } from './log-level.ts';
 import { loadOptions, type Options } from './options.ts';
 import { warn, withSpinner } from './terminal.ts';
 import { openTrust, type Trust } from './trust.ts';
@@ -33,6 +34,7 @@ export async function startGateway(
     task,
     env: io.env,
     spawn: io.spawn,
+    ...(io.listWait !== undefined && { listWait: io.listWait }),
     ...(level === 'debug' && { printed: (source, message) => writeLog({ level: 'debug', source, message }, io) }),
     ...(audit !== undefined && { audit }),
     ...(stdout !== undefined && { stdout }),
@@ -60,16 +62,6 @@ export async function startGateway(
   return gateway;
 }
 
-export function logLevel(options: Options, io: CommandIo, defaultLevel: string): Verbosity {
-  return readVerbosity(options['log-level'] ?? levelOf(io.env.LOG_LEVEL) ?? defaultLevel);
-}
-
-/** Python programs write `warning`. */
-function levelOf(variable: string | undefined): string | undefined {
-  const level = variable?.toLowerCase();
-  return level === 'warning' ? 'warn' : level || undefined;
-}
-
 /** `28 of 31 servers tried; waiting for slow, other` */
 export function progressText(gateway: Gateway): string {
   const all = gateway.statuses().filter(({ state }) => state !== 'broken' && state !== 'untrusted');
@@ -86,7 +78,7 @@ interface GatewayStart extends Pick<SessionOptions, 'audit' | 'adjust'> {
   readonly endsByItself?: boolean;
 }
 
-interface SessionOptions {
+export interface SessionOptions {
   /** False for commands that only read: they leave nothing in the audit. */
   readonly audit?: boolean;
   /** Changes a server before it is started; null leaves it out. */

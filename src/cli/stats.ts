@@ -1,12 +1,14 @@
 /** `toolgate list --stats`: the call metrics of a running gateway. */
 import { GatewayError } from '../base/errors.ts';
 import type { CallKind } from '../calls/outcome.ts';
+import { loadConfig } from '../config/load.ts';
 import type { TallyMetrics } from '../observe/histogram.ts';
 import type { AgentMetrics, EntryMetrics } from '../observe/metrics.ts';
 import { readUrl } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
-import type { Options } from './options.ts';
+import { loadOptions, type Options } from './options.ts';
 import { ask } from './remote.ts';
+import { type RunningGateway, runningGateways } from './running.ts';
 import { cell, duration, paint, printResult, table } from './terminal.ts';
 
 const kinds: Readonly<Record<string, CallKind>> = { tools: 'tool', resources: 'resource', prompts: 'prompt' };
@@ -18,7 +20,7 @@ export async function showStats(what: string, options: Options, io: CommandIo): 
       'usage',
       `There are no metrics for ${what}. Choose from ${[...Object.keys(kinds), 'agents'].join(', ')}.`,
     );
-  const { calls, agents } = await fetchMetrics(readUrl('--url', options.url ?? 'http://127.0.0.1:8808'), io);
+  const { calls, agents } = await readStats(options, io);
   if (kind === undefined) return show(agents, agentTable, options, io);
   const ofKind = calls.filter((row) => row.kind === kind);
   return show(ofKind, entryTable, options, io);
@@ -37,6 +39,21 @@ function show<T extends TallyMetrics>(
 interface ReportedMetrics {
   readonly calls: readonly EntryMetrics[];
   readonly agents: readonly AgentMetrics[];
+}
+
+/** Of the gateway that runs with this configuration, if one does; else of that at the usual address. */
+async function readStats(options: Options, io: CommandIo): Promise<ReportedMetrics> {
+  if (options.url === undefined) {
+    const [running] = await runningHere(options, io);
+    if (running !== undefined) return JSON.parse((await running.ask('/metrics')).toString()) as ReportedMetrics;
+  }
+  return fetchMetrics(readUrl('--url', options.url ?? 'http://127.0.0.1:8808'), io);
+}
+
+/** A folder without a configuration has none. */
+async function runningHere(options: Options, io: CommandIo): Promise<RunningGateway[]> {
+  const config = await loadConfig(loadOptions(options, io)).catch(() => null);
+  return config === null ? [] : runningGateways(config, io);
 }
 
 async function fetchMetrics({ origin }: URL, { env }: CommandIo): Promise<ReportedMetrics> {

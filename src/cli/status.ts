@@ -1,19 +1,15 @@
 /** `toolgate status`: the gateways that run with this configuration, their servers and their clients. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { GatewayError } from '../base/errors.ts';
 import { counted } from '../base/text.ts';
 import { tokensText } from '../catalog/tokens.ts';
 import { loadConfig } from '../config/load.ts';
 import { STATUS_PATH, type StatusReport } from '../doors/http/admin/status.ts';
-import { operatorKey } from '../store/operator.ts';
-import { readUrl } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import { listWords } from './first-list.ts';
 import { loadOptions, type Options } from './options.ts';
-import { ask } from './remote.ts';
-import { type RunningGateway, runningGateways } from './running.ts';
+import { gatewayAt, type RunningGateway, runningGateways } from './running.ts';
 import { serverRows, timeText } from './server-rows.ts';
-import { brief, jsonText, paint, plain, print, printResult, table, untilSignal } from './terminal.ts';
+import { brief, cell, jsonText, paint, plain, print, printResult, table, untilSignal } from './terminal.ts';
 
 /** Milliseconds between two looks of `--watch`. */
 const PAUSE = 1_000;
@@ -37,8 +33,8 @@ type Read = () => Promise<readonly StatusReport[]>;
 
 async function reader(options: Options, io: CommandIo): Promise<Read> {
   if (options.url !== undefined) {
-    const { origin } = readUrl('--url', options.url);
-    return async () => [await readRemote(origin, io)];
+    const remote = gatewayAt(options.url, io);
+    return async () => [await readStatus(remote)];
   }
   const config = await loadConfig(loadOptions(options, io));
   return async () => {
@@ -49,21 +45,6 @@ async function reader(options: Options, io: CommandIo): Promise<Read> {
 
 export async function readStatus({ ask }: RunningGateway): Promise<StatusReport> {
   return JSON.parse((await ask(STATUS_PATH)).toString()) as StatusReport;
-}
-
-async function readRemote(origin: string, { env }: CommandIo): Promise<StatusReport> {
-  const response = await ask(new URL(STATUS_PATH, origin), { authorization: `Bearer ${await operatorKey(env)}` });
-  if (response.status === 401 || response.status === 403)
-    throw new GatewayError(
-      'forbidden',
-      `The gateway at ${origin} has another operator key. Set TOOLGATE_OPERATOR_KEY to its key.`,
-    );
-  if (!response.ok)
-    throw new GatewayError(
-      'source_broken',
-      `The server at ${origin} gives no status (${response.status}): it is not Toolgate, or an older version.`,
-    );
-  return (await response.json()) as StatusReport;
 }
 
 /** Prints the status whenever it changes: in place on a terminal, and below each other otherwise. */
@@ -91,7 +72,7 @@ async function watch(read: Read, options: Options, io: CommandIo): Promise<numbe
 const CLEAR = '\u001b[2J\u001b[H';
 
 function toText(report: StatusReport, io: CommandIo): string {
-  const { pid, version, started, file, command, url, servers, clients, firstLists, problems } = report;
+  const { pid, version, started, file, command, url, servers, clients, approvals, firstLists, problems } = report;
   const how = command === undefined ? '' : ` ${command}`;
   const head = `toolgate${how} ${plain(version)}, process ${pid}, since ${timeText(started)}`;
   return [
@@ -99,7 +80,8 @@ function toText(report: StatusReport, io: CommandIo): string {
     ...(file === null ? [] : [paint('dim', plain(file), io)]),
     '',
     section('Servers', servers.length === 0 ? 'none' : serverRows(servers, io, true), io),
-    section('Clients', clients.length === 0 ? 'none' : table(clients.map((one) => clientRow(one))), io),
+    section('Clients', clients.length === 0 ? 'none' : table(clients.map((one) => clientRow(one, io))), io),
+    ...(approvals.length === 0 ? [] : [section('Waiting for an approval', table(approvals.map(approvalRow)), io)]),
     ...firstLists.map(
       ({ agent, ...list }) =>
         `${agent === null ? 'A new client sees' : `Agent ${plain(agent)} sees`} ${listWords(list)}`,
@@ -113,14 +95,47 @@ function section(title: string, text: string, io: CommandIo): string {
   return [paint('bold', `${title}:`, io), ...lines, ''].join('\n');
 }
 
-function clientRow({ agent, door, client, since, toolset, namespace, tools, tokens }: StatusReport['clients'][number]) {
-  const equipped = toolset === null ? [] : [`toolset ${toolset}`];
-  const inside = namespace === null ? [] : [`namespace ${namespace}`];
+function clientRow(client: StatusReport['clients'][number], io: CommandIo): string[] {
+  const { id, agent, door, version, since, toolset, namespace, tools, tokens, lists } = client;
+  const name = version === null ? (client.client ?? 'a client') : `${client.client} ${version}`;
+  const facts = [
+    `${counted(tools, 'tool')}, ${tokensText(tokens)}`,
+    ...(lists.changes === 0 ? [] : [changesText(lists)]),
+    ...named('activated', client.activated),
+    ...named('deactivated', client.deactivated),
+    ...named('enabled', client.enabled),
+    ...(toolset === null ? [] : [`toolset ${toolset}`]),
+    ...(namespace === null ? [] : [`namespace ${namespace}`]),
+  ];
   return [
-    brief(client ?? 'a client', 40),
+    paint('dim', id, io),
+    brief(name, 40),
     `agent ${brief(agent, 40)}`,
     door,
     `since ${timeText(since)}`,
-    [`${counted(tools, 'tool')}, ${tokensText(tokens)}`, ...equipped, ...inside].map(plain).join('; '),
+    facts.map(plain).join('; '),
   ];
+}
+
+/** What changed lists cost: each is sent as a whole, and a prompt cache behind it is lost from the first change on. */
+function changesText({ changes, sentAgain, tokens }: StatusReport['clients'][number]['lists']): string {
+  const sent = sentAgain === 0 ? '' : `, sent again ${times(sentAgain)} (${tokensText(tokens)})`;
+  return `list changed ${times(changes)}${sent}`;
+}
+
+function times(count: number): string {
+  return count === 1 ? 'once' : `${count} times`;
+}
+
+/** More names than this are only counted. */
+const MOST_NAMES = 5;
+
+function named(what: string, names: readonly string[]): string[] {
+  if (names.length === 0) return [];
+  const more = names.length - MOST_NAMES;
+  return [`${what} ${names.slice(0, MOST_NAMES).join(', ')}${more > 0 ? ` and ${more} more` : ''}`];
+}
+
+function approvalRow({ id, agent, tool, asked }: StatusReport['approvals'][number]): string[] {
+  return [cell(id), `agent ${brief(agent, 40)}`, cell(tool), `since ${timeText(asked)}`];
 }

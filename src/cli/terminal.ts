@@ -68,6 +68,11 @@ export function warn(text: string, io: CommandIo): void {
   io.stderr.write(`${paint('yellow', 'warning:', io, 'stderr')} ${plain(text)}\n`);
 }
 
+/** Says what a person should know and a script need not. Standard output stays free for the result. */
+export function note(text: string, io: CommandIo): void {
+  io.stderr.write(`${paint('dim', plain(text), io, 'stderr')}\n`);
+}
+
 /** Text on one line, cut to `width` characters. */
 export function brief(text: string, width: number): string {
   const line = plain(text).replace(/\s+/g, ' ').trim();

@@ -3,14 +3,16 @@
  * the user has seen what that is. A configuration that the user names is trusted by that.
  */
 import { readdirSync, realpathSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
-import { findConfig, loadConfig } from '../config/load.ts';
-import { type Runnable, runnablesOf } from '../config/runnables.ts';
+import { findConfig } from '../config/find.ts';
+import { loadConfig } from '../config/load.ts';
+import { type HeldToken, type Runnable, runnablesOf } from '../config/runnables.ts';
 import { holdUntrusted } from '../gateway/hold-untrusted.ts';
 import type { ConfigHolder } from '../gateway/watch.ts';
+import { openAgentStore } from '../store/agents.ts';
 import { openTrustStore } from '../store/trust.ts';
 import { toolsFolder } from '../workers/namespaces.ts';
 import { withVerbs } from './arguments.ts';
@@ -18,15 +20,15 @@ import type { CommandIo } from './command-io.ts';
 import { loadOptions, type Options } from './options.ts';
 import { canPick, confirm } from './prompts.ts';
 import { print, warn } from './terminal.ts';
-
-/** Trusts what is found, for programs that start Toolgate where nobody can answer. */
-const TRUST_VARIABLE = 'TOOLGATE_TRUST';
+import { isTrustGiven } from './trust-given.ts';
 
 export interface Trust extends ConfigHolder {
   /** What this configuration would run and nobody has trusted yet. */
   missing(config: Config): Promise<readonly Runnable[]>;
   /** Remembers these. Those that cannot be remembered are trusted until the process ends. */
   accept(config: Config, runnables: readonly Runnable[]): Promise<void>;
+  /** What to do before something that is added to this configuration runs; null if it is trusted as a whole. */
+  advice(config: Config): string | null;
   /** Shows what is missing and asks for it, if a person can answer. Rejects if the answer is no. */
   ask(config: Config): Promise<void>;
 }
@@ -42,9 +44,9 @@ export function openTrust(options: Options, io: CommandIo, isGiven = isTrustGive
   async function missing(config: Config): Promise<readonly Runnable[]> {
     if (config.file === null || isTrusted()) return [];
     const known = await store.read(plainPath(config.file));
-    const all = runnablesIn(config, io).filter(({ hash }) => !known.has(hash) && !accepted.has(hash));
-    servesDropped ||= all.every(({ key }) => key !== null);
-    return servesDropped ? all.filter(({ key }) => key !== null) : all;
+    const all = (await runnablesNow(config, io)).filter(({ hash }) => !known.has(hash) && !accepted.has(hash));
+    servesDropped ||= !all.some(isDropped);
+    return servesDropped ? all.filter((one) => !isDropped(one)) : all;
   }
 
   async function accept(config: Config, runnables: readonly Runnable[]): Promise<void> {
@@ -61,12 +63,14 @@ export function openTrust(options: Options, io: CommandIo, isGiven = isTrustGive
     file: isGiven ? null : store.path,
     missing,
     accept,
+    advice: (config) => (isTrusted() ? null : adviceFor(config)),
     async hold(config) {
       const all = await missing(config);
       if (all.length === 0) return config;
       const held = new Set(all.flatMap(({ key }) => key ?? []));
-      const dropped = all.some(({ key }) => key === null) ? droppedIn(config) : null;
-      return holdUntrusted(config, held, dropped, adviceFor(config));
+      const dropped = all.some(isDropped) ? droppedIn(config) : null;
+      const tokens = new Set(all.flatMap(({ token }) => token ?? []));
+      return holdUntrusted(config, held, dropped, tokens, adviceFor(config));
     },
     async ask(config) {
       if (!canPick(io)) return;
@@ -80,13 +84,25 @@ export function openTrust(options: Options, io: CommandIo, isGiven = isTrustGive
   };
 }
 
-function isTrustGiven(options: Options, { env }: CommandIo): boolean {
-  return options.trust === true || /^(1|true|yes|on)$/i.test(env[TRUST_VARIABLE] ?? '');
+function runnablesIn(config: Config, io: CommandIo, tokens: readonly HeldToken[]): Runnable[] {
+  const place = toolsFolder(config.dataDir);
+  return runnablesOf(config, plainPath(config.file ?? ''), plainPath(place), droppedIn(config), io.cwd(), tokens);
 }
 
-function runnablesIn(config: Config, io: CommandIo): Runnable[] {
-  const place = toolsFolder(config.dataDir);
-  return runnablesOf(config, plainPath(config.file ?? ''), plainPath(place), droppedIn(config), io.cwd());
+function isDropped({ key, token }: Runnable): boolean {
+  return key === null && token === null;
+}
+
+/** The tokens of agents, in the configuration and in the data folder. A file that cannot be read lets nobody in. */
+async function tokensIn({ agents, dataDir }: Config): Promise<HeldToken[]> {
+  const stored =
+    (await openAgentStore(dataDir)
+      .read()
+      .catch(() => null)) ?? [];
+  return [
+    ...agents.flatMap(({ name, tokens }) => tokens.map((sha256) => ({ agent: name, sha256 }))),
+    ...stored.flatMap(({ name, tokens }) => tokens.map(({ sha256 }) => ({ agent: name, sha256 }))),
+  ];
 }
 
 /** The names of the folders in the tools folder of the data folder. */
@@ -101,12 +117,13 @@ function droppedIn({ dataDir }: Config): string[] {
   }
 }
 
-/** The path without links; as it is if there is nothing. */
-function plainPath(path: string): string {
+/** The path without links, also of a file that will be written. */
+export function plainPath(path: string): string {
   try {
     return realpathSync(path);
   } catch {
-    return path;
+    const folder = dirname(path);
+    return folder === path ? path : join(plainPath(folder), basename(path));
   }
 }
 
@@ -123,18 +140,38 @@ function questionText({ file }: Config, all: readonly Runnable[]): string {
   ].join('\n');
 }
 
-/** A folder that the user creates is trusted, unless there are others that nobody has looked at. */
-export async function trustCreated<T>(options: Options, io: CommandIo, create: () => Promise<T>): Promise<T> {
+/**
+ * What the user adds is trusted by that, and nothing else: servers, tokens and folders of tools that are there after
+ * `act` and were not there before. The first folder of tools is trusted too, unless there are others that nobody has
+ * looked at.
+ */
+export async function trustAdded<T>(options: Options, io: CommandIo, act: () => Promise<T>): Promise<T> {
+  const before = await loadConfig(loadOptions(options, io));
+  const known = new Set((await runnablesNow(before, io)).map(({ hash }) => hash));
+  const done = await act();
   const config = await loadConfig(loadOptions(options, io));
-  const isFirst = droppedIn(config).length === 0;
-  const created = await create();
-  if (isFirst) {
-    const trust = openTrust(options, io, false);
-    const missing = await trust.missing(config);
-    const folders = missing.filter(({ key }) => key === null);
-    if (folders.length > 0) await trust.accept(config, folders);
-  }
-  return created;
+  const opened = openTrust(options, io, false);
+  const added = (await opened.missing(config)).filter(({ hash }) => !known.has(hash));
+  if (added.length > 0) await opened.accept(config, added);
+  return done;
+}
+
+async function runnablesNow(config: Config, io: CommandIo): Promise<Runnable[]> {
+  return runnablesIn(config, io, await tokensIn(config));
+}
+
+/**
+ * Trust in the servers that a person adds by a command, for `beforeWrite` of an edit. Nothing else of the file is trusted
+ * by that.
+ */
+export function trustServers(keys: readonly string[], io: CommandIo): (config: Config) => Promise<void> {
+  return async (config) => {
+    const added = runnablesIn(config, io, []).filter(({ key }) => key !== null && keys.includes(key));
+    const hashes = added.map(({ hash }) => hash);
+    await openTrustStore(io.env)
+      .add(plainPath(config.file ?? ''), hashes)
+      .catch((error) => warn(`that you trust it could not be remembered, and will be asked: ${messageOf(error)}`, io));
+  };
 }
 
 export const trust = withVerbs('trust', { add, remove });

@@ -24,6 +24,8 @@ export interface AuditConfig {
   readonly results: boolean;
   /** Bytes. */
   readonly maxValue: number;
+  /** Whether a line is written before a call is sent, too. */
+  readonly before: boolean;
   readonly onFailure: 'continue' | 'stop';
   /** The key of the seals; null without one. */
   readonly key: () => string | null;
@@ -59,6 +61,11 @@ const auditShape = {
   arguments: flag().prefault(false).describe('Also records the arguments of calls, without known secrets.'),
   results: flag().prefault(false).describe('Also records the results of calls, without known secrets.'),
   max_value: size().prefault('16KiB').describe('Size to which arguments and results are cut.'),
+  before: flag()
+    .prefault(false)
+    .describe(
+      'Also writes a line before a call is sent to its server, so that a crash in the middle of it leaves a trace. The call waits for the write.',
+    ),
   on_failure: choice(['continue', 'stop'])
     .prefault('continue')
     .describe(

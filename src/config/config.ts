@@ -3,6 +3,7 @@
  */
 
 import { dirname, resolve } from 'node:path';
+import { userFolder } from '../base/user-folder.ts';
 import { ALL_REVISIONS } from '../protocol/revisions.ts';
 import { type AgentConfig, agentTokens, resolveAgents, tokenVariables } from './agents.ts';
 import { type AuditConfig, resolveAudit } from './audit.ts';
@@ -47,6 +48,8 @@ export interface Config {
   readonly callThrough: CallThrough;
   /** Whether clients get the whole catalog in a description; null if that depends on the client. */
   readonly catalog: 'short' | 'full' | null;
+  /** Whether the description of `toolman_activate` marks what is active. */
+  readonly markActive: boolean;
   readonly toolsets: readonly ToolsetConfig[];
   /** The toolset to start with if none was equipped before. */
   readonly equipped: string | null;
@@ -60,6 +63,10 @@ export interface Config {
   readonly startWait: number;
   /** Whether edits of the configuration file are applied; `confirm`: those that open something wait for a reload. */
   readonly watch: boolean | 'confirm';
+  /** Whether the clients on stdio share one gateway in the background, and for how long it goes on without one. */
+  readonly shared: boolean;
+  /** Milliseconds; 0 for ever. */
+  readonly sharedIdle: number;
   /** What servers offered when a person last approved it. */
   readonly pins: PinsConfig;
   /** The revisions of the protocol that clients may speak. */
@@ -77,6 +84,11 @@ export interface Config {
   readonly http: HttpConfig;
   readonly manager: ManagerConfig;
   readonly agents: readonly AgentConfig[];
+  /**
+   * Hashes of tokens that nobody has trusted yet. They let nobody in.
+   * @internal
+   */
+  readonly heldTokens?: ReadonlySet<string>;
   readonly limits: LimitsConfig;
   readonly audit: AuditConfig;
   readonly vault: VaultConfig;
@@ -170,6 +182,7 @@ export function resolveConfig(
     ...(file === null ? [] : [{ what: 'the configuration', path: file }]),
     ...(source.pins.file === null ? [] : [{ what: 'the approved definitions', path: source.pins.file }]),
     { what: 'the data folder', path: dataDir },
+    { what: 'the folder with what you trust', path: userFolder(env) },
     ...(vault.keyFile === null ? [] : [{ what: 'the key of the secrets', path: vault.keyFile }]),
     ...(http.tls === null ? [] : [{ what: 'the key of the certificate', path: http.tls.key }]),
   ];
@@ -190,6 +203,8 @@ export function resolveConfig(
     uriStyle: settings.uriStyle,
     startWait: settings.startWait,
     watch: settings.watch,
+    shared: settings.shared,
+    sharedIdle: settings.sharedIdle,
     pins: source.pins,
     revisions:
       context.variable('MCP_SUPPORTED_VERSIONS', `a list of ${ALL_REVISIONS.join(', ')}`, readRevisions) ??

@@ -9,6 +9,7 @@ import { messageOf } from '../base/errors.ts';
 import { getOrMake } from '../base/memo.ts';
 import { matchesPattern } from '../base/pattern.ts';
 import { didYouMean } from '../base/text.ts';
+import { expressionCost, type ValueSize } from './expression-cost.ts';
 import type { Task } from './task.ts';
 
 /** What an expression can look at. Maps, not objects: a key from outside must never mean a property of an object. */
@@ -26,10 +27,8 @@ export interface Expression {
   readonly uses: ReadonlySet<ExpressionVariable>;
   /** Names of keys that it mentions. */
   readonly names: ReadonlySet<string>;
-  /** How deeply `all`, `exists`, `map` and `filter` are inside of each other; 0 if it has none. */
-  readonly loops: number;
-  /** Whether it makes lists out of texts, which may have as many elements as the text has characters. */
-  readonly splits: boolean;
+  /** Whether arguments and claims of these sizes could make it so much work that other calls would have to wait. */
+  takesLong(args: ValueSize, claims: ValueSize): boolean;
   /** Throws if it cannot be decided: a key is missing, a type is wrong, or the result is not true or false. */
   decide(variables: ExpressionVariables): boolean;
 }
@@ -37,7 +36,12 @@ export interface Expression {
 const VARIABLES: readonly ExpressionVariable[] = ['agent', 'args', 'claims', 'now', 'task'];
 const LOOPS = ['all', 'exists', 'exists_one', 'map', 'filter'];
 const MOST_LOOPS = 2;
-const SPLITS = ['split', 'json'];
+/** About 50 ms of work at worst; what estimates miss must not make it more than twice that. */
+const MOST_COST = 5_000_000;
+/** Bytes that an expression without loops cannot make much work of. */
+const SMALL_ENOUGH = 1_024;
+/** Names and tasks: as long as a header can be. */
+const HEADER: ValueSize = { bytes: 16_384, values: 4 };
 /** More than anybody writes, and few enough to be read in no time. */
 const LIMITS = { maxAstNodes: 1_000, maxDepth: 50 };
 
@@ -91,8 +95,15 @@ function compile(text: string): Expression {
   const { valid, type, error } = program.check();
   if (!valid) throw error;
   if (type !== 'bool' && type !== 'dyn') throw new Error(`its value is of type ${type}, and not true or false`);
+  const { uses, names, loops } = found;
   return {
-    ...found,
+    uses,
+    names,
+    takesLong(args, claims) {
+      // Most calls are small, and most expressions have no loop. Then no estimate is needed.
+      if (loops === 0 && args.bytes + claims.bytes < SMALL_ENOUGH) return false;
+      return expressionCost(program.ast, { args, claims, agent: HEADER, task: HEADER }) > MOST_COST;
+    },
     decide(variables) {
       let value: unknown;
       try {
@@ -107,11 +118,10 @@ function compile(text: string): Expression {
 }
 
 /** Throws if it has something that could take too long. */
-function survey(root: ASTNode): Pick<Expression, 'uses' | 'names' | 'loops' | 'splits'> {
+function survey(root: ASTNode): Pick<Expression, 'uses' | 'names'> & { readonly loops: number } {
   const uses = new Set<ExpressionVariable>();
   const names = new Set<string>();
   let loops = 0;
-  let splits = false;
   const visit = (node: ASTNode, depth: number): void => {
     switch (node.op) {
       case 'id':
@@ -135,7 +145,6 @@ function survey(root: ASTNode): Pick<Expression, 'uses' | 'names' | 'loops' | 's
         const inside = LOOPS.includes(name) ? depth + 1 : depth;
         if (inside > MOST_LOOPS) throw misplaced(node, `"${name}" is inside of two others, which could take very long`);
         loops = Math.max(loops, inside);
-        splits ||= SPLITS.includes(name);
         visit(receiver, depth);
         for (const one of args) visit(one, inside);
         return;
@@ -145,7 +154,7 @@ function survey(root: ASTNode): Pick<Expression, 'uses' | 'names' | 'loops' | 's
     }
   };
   visit(root, 0);
-  return { uses, names, loops, splits };
+  return { uses, names, loops };
 }
 
 /** An error at the place of a node. */

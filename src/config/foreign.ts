@@ -5,9 +5,10 @@
  */
 
 import { basename } from 'node:path';
-import { isObject, toObject } from '../base/objects.ts';
+import { isObject, type JsonObject, toObject } from '../base/objects.ts';
 import { similarNames } from '../base/text.ts';
 import type { BadEntry } from './broken.ts';
+import { serverMapsIn, usualEntry } from './client-entry.ts';
 import { translateVariables } from './client-variables.ts';
 import { forbiddenKeys, type Issue, issueText, type Path, schemaIssues } from './issues.ts';
 import { policyShape } from './policy.ts';
@@ -41,14 +42,24 @@ export function isPolicyFile(file: string, root: unknown): boolean {
   return isOther && isObject(root) && POLICY_KEYS.some((key) => Object.hasOwn(root, key));
 }
 
+/** Files that only clients have. Their settings may have names that Toolgate knows too, such as `security`. */
+const CLIENT_FILE =
+  /^(?:settings\.json|opencode\.jsonc?|\.claude\.json|claude_desktop_config\.json|mcp[_-]config\.json|(?:cline_)?mcp_settings\.json)$/i;
+
 /**
- * Whether the file is the configuration of a client under another name, such as claude_desktop_config.json: JSON with
- * `mcpServers` and without any setting of ours. A file with one of those is ours, and its other keys are checked.
+ * Whether the file is the configuration of a client under a name of its own, such as claude_desktop_config.json: it has a
+ * map of servers where clients have one, and no setting of ours. A file with one of those is ours, and its other keys are
+ * checked.
  */
 export function isClientFile(file: string, root: unknown): boolean {
-  if (!/\.json$/i.test(file) || basename(file) === 'toolgate.json' || !isObject(root) || !isObject(root.mcpServers))
+  if (!/\.(?:jsonc?|toml)$/i.test(file) || /^(?:toolgate\.json|(?:toolgate|tools)\.toml)$/.test(basename(file)))
     return false;
-  return Object.keys(root).every((key) => key === '$schema' || !Object.hasOwn(settingsShape, key));
+  if (!isObject(root)) return false;
+  const places = serverMapsIn(root).map(({ path }) => path[0]!);
+  if (CLIENT_FILE.test(basename(file))) return places.length > 0;
+  // Files of ours have the first two as well.
+  const isTheirs = places.some((place) => place !== 'servers' && (place !== 'mcpServers' || !file.endsWith('.toml')));
+  return isTheirs && Object.keys(root).every((key) => key === '$schema' || !Object.hasOwn(settingsShape, key));
 }
 
 /** Reads the root map of a foreign file; `name` is the file's name in notices. */
@@ -60,18 +71,26 @@ export function readForeign(root: Record<string, unknown>, name: string, file = 
   const hasPolicy = Object.keys(root).some((key) => Object.hasOwn(policyShape, key));
   const notice = (path: Path, message: string) => notices.push(`${name}: ${issueText({ path, message })}`);
 
+  const readMap = (place: Path, servers: JsonObject) => {
+    for (const [name, entry] of Object.entries(servers)) {
+      const path = [...place, name];
+      const server = readServer(name, entry, { file }, (message) => notice(path, message));
+      if (Array.isArray(server)) {
+        const issues = server.map((issue) => ({ ...issue, path: [...path, ...issue.path] }));
+        entries.push({ path, name, written: entry, issues });
+      } else entries.push({ path, name, ...server, isShellLine: false });
+    }
+  };
+
+  // Everything else in the file of a client is its own business.
+  if (!isForeign(file) && isClientFile(file, root)) {
+    for (const { path, servers } of serverMapsIn(root)) readMap(path, servers);
+    return { settings: settingsSchema.parse({}), written: {}, entries, notices, issues };
+  }
   for (const [key, value] of Object.entries(root)) {
     if (key === 'mcpServers' || key === 'servers') {
-      if (isObject(value)) {
-        for (const [name, entry] of Object.entries(value)) {
-          const path = [key, name];
-          const server = readServer(name, entry, file, (message) => notice(path, message));
-          if (Array.isArray(server)) {
-            const issues = server.map((issue) => ({ ...issue, path: [...path, ...issue.path] }));
-            entries.push({ path, name, written: entry, issues });
-          } else entries.push({ path, name, ...server, isShellLine: false });
-        }
-      } else notice([key], 'left out: it is not a map of servers');
+      if (isObject(value)) readMap([key], value);
+      else notice([key], 'left out: it is not a map of servers');
     } else if (!Object.hasOwn(settingsShape, key)) {
       if (hasPolicy && restricts(key)) issues.push({ path: [key], message: restriction(key) });
       else notice([], `ignored "${key}"${misspelled(key)}`);
@@ -140,23 +159,24 @@ function readRules(
   return part[key];
 }
 
-interface ForeignServer {
+export interface ForeignServer {
   readonly server: ServerSection;
   /** What was kept of it. */
   readonly written: Readonly<Record<string, unknown>>;
 }
 
 /** The server in `entry`, or what is wrong with it. */
-function readServer(
+export function readServer(
   name: string,
-  entry: unknown,
-  file: string,
+  written: unknown,
+  { file, workspace }: { readonly file: string; readonly workspace?: string },
   notice: (message: string) => void,
 ): ForeignServer | Issue[] {
   const leaveOut = (message: string) => [{ path: [], message }];
-  const [forbidden] = forbiddenKeys({ [name]: entry });
+  const [forbidden] = forbiddenKeys({ [name]: written });
   if (forbidden) return [{ ...forbidden, path: forbidden.path.slice(1) }];
-  if (!isObject(entry)) return leaveOut('it is not a map');
+  if (!isObject(written)) return leaveOut('it is not a map');
+  const entry = usualEntry(written);
   const { type, disabled, transport: named, ...rest } = entry;
   const transport = readTransport(type ?? named);
   if (transport === 'unknown') return leaveOut('its "type" is not "stdio", "http", "streamable-http" or "sse"');
@@ -178,7 +198,7 @@ function readServer(
     } else draft[key] = key === 'env' || key === 'headers' ? withTexts(value) : value;
   }
   if (typeof disabled === 'boolean') draft.enabled = !disabled;
-  const unknowable = translateAll(draft, file);
+  const unknowable = translateAll(draft, file, workspace);
   // A disabled server needs no values.
   if (unknowable.length > 0 && draft.enabled !== false) return unknowable;
   const { data: server, error } = serverSchema.safeParse(draft);
@@ -188,14 +208,14 @@ function readServer(
 }
 
 /** Translates the variables in all texts of an entry. Returns what nobody but the client can fill in. */
-function translateAll(draft: Record<string, unknown>, file: string): Issue[] {
+function translateAll(draft: Record<string, unknown>, file: string, workspace: string | undefined): Issue[] {
   const issues: Issue[] = [];
   const translate = (value: unknown, path: Path): unknown => {
     if (Array.isArray(value)) return value.map((one, i) => translate(one, [...path, i]));
     if (isObject(value))
       return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, translate(one, [...path, key])]));
     if (typeof value !== 'string') return value;
-    const translated = translateVariables(value, file);
+    const translated = translateVariables(value, file, workspace);
     if ('text' in translated) return translated.text;
     issues.push({ path, message: translated.problem });
     return value;

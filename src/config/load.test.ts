@@ -7,7 +7,8 @@ import { asOtherUser } from '../../test/support/other-user.ts';
 import { runs } from '../../test/support/wide.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Config } from './config.ts';
-import { configFromValue, findConfig, loadConfig } from './load.ts';
+import { findConfig } from './find.ts';
+import { configFromValue, loadConfig } from './load.ts';
 
 let cwd: string;
 beforeEach(async () => {
@@ -389,6 +390,7 @@ describe('a file of another program', () => {
     expect(config.notices).toEqual([
       '.mcp.json: mcpServers.good: ignored "disabledTools".',
       '.mcp.json: mcpServers.toolgate: left out: it would start Toolgate itself again.',
+      expect.stringContaining('server "good" can reach "/home/me"'),
     ]);
     expect(config.broken.map(({ key, problem }) => [key, problem])).toEqual([
       [
@@ -471,7 +473,7 @@ describe('a setting of the whole file below [[servers]]', () => {
   });
 });
 
-it('reads the file of a client under its own name: what is known is used, toolsets are equipped, the rest is mentioned', async () => {
+it('reads the file of a client under its own name: what is known is used, toolsets are equipped, the rest is for the client', async () => {
   const file = {
     globalShortcut: 'Ctrl+Space',
     mcpServers: { a: { command: 'x', args: ['${env:HOME}'], env: { PORT: 8080 } }, b: { command: '${input:key}' } },
@@ -480,7 +482,7 @@ it('reads the file of a client under its own name: what is known is used, toolse
   const { servers, controls, names, notices, broken } = await load({ HOME: '/h' }, 'claude_desktop_config.json');
   expect(servers).toMatchObject([{ key: 'a', launch: { args: ['/h'], env: { PORT: '8080' } } }]);
   expect([controls, names]).toEqual([['equip'], 'flat']);
-  expect(notices).toEqual(['claude_desktop_config.json: ignored "globalShortcut".']);
+  expect(notices).toEqual([expect.stringContaining('server "a" can reach "/h"')]);
   expect(broken).toMatchObject([{ key: 'b', problem: expect.stringContaining('which Toolgate does not know') }]);
 });
 

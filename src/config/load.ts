@@ -8,7 +8,7 @@ import { createRedactor } from '../secrets/redact.ts';
 import { environmentSecrets } from '../secrets/secret-values.ts';
 import { type BadEntry, type BrokenDraft, sectionOf, splitIssues, withoutEntries } from './broken.ts';
 import { type Config, type ConfigSource, resolveConfig } from './config.ts';
-import type { EnvVars } from './expand.ts';
+import { type FoundConfig, findConfig, type LoadOptions, TOOL_FOLDERS } from './find.ts';
 import { isClientFile, isForeign, isPersona, isPolicyFile, readForeign, readPersona } from './foreign.ts';
 import {
   type ConfigDocument,
@@ -25,71 +25,6 @@ import { loadPins, NO_PINS } from './pins.ts';
 import { type ConfigFile, fileSchema } from './schema.ts';
 import { entriesOf, type ServerEntry } from './servers.ts';
 import { loadTasks, tasksInCode } from './tasks.ts';
-
-const FILE_NAMES = [
-  'tools.toml',
-  'toolgate.toml',
-  'toolgate.yaml',
-  'toolgate.yml',
-  'toolgate.json',
-  '.mcp.json',
-] as const;
-
-/** Used if the working directory has none. It may be missing, so that a container needs nothing but its volume. */
-const IN_DATA_DIR = 'config.yaml';
-const DATA_DIR = '.toolgate';
-
-/** Where folders of tools are in the data folder. */
-const TOOL_FOLDERS = 'tools';
-
-const EXAMPLE = `[[servers]]
-namespace = "files"
-command = "npx -y @modelcontextprotocol/server-filesystem ."`;
-
-/** Where a configuration is looked for, and which variables it may use. */
-export interface LoadOptions {
-  readonly cwd: string;
-  readonly env: EnvVars;
-  /**
-   * The file that the user named; else `TOOLGATE_CONFIG`, else the first of the usual names in `cwd`, else `config.yaml` in
-   * the data folder: `DATA_DIR`, or `.toolgate`. A data folder needs no configuration.
-   */
-  readonly path?: string | undefined;
-}
-
-export interface FoundConfig {
-  /** The absolute path of the file to use. */
-  readonly file: string;
-  /** Whether the user named it, or its data folder. Otherwise it was found in the working directory. */
-  readonly isNamed: boolean;
-  /** Names of the configuration files in the same folder that are ignored. */
-  readonly others: readonly string[];
-  /** The data folder that the file is in; absent for a file elsewhere. The file may be missing. */
-  readonly dataDir?: string;
-}
-
-export function findConfig({ cwd, env, path }: LoadOptions): FoundConfig {
-  const named = path ?? (env.TOOLGATE_CONFIG || undefined);
-  if (named !== undefined) {
-    const file = resolve(cwd, named);
-    if (existsSync(file)) return { file, isNamed: true, others: [] };
-    const by = path === undefined ? 'TOOLGATE_CONFIG' : '--config';
-    throw new GatewayError(
-      'config_missing',
-      `There is no file ${file}, which ${by} names. Create it, or name another.`,
-    );
-  }
-  const [first, ...others] = FILE_NAMES.filter((name) => existsSync(resolve(cwd, name)));
-  if (first === undefined) {
-    const dataDir = resolve(cwd, env.DATA_DIR || DATA_DIR);
-    const file = join(dataDir, IN_DATA_DIR);
-    if (env.DATA_DIR || [file, join(dataDir, TOOL_FOLDERS)].some((path) => existsSync(path)))
-      return { file, isNamed: Boolean(env.DATA_DIR), others: [], dataDir };
-    const message = `There is no configuration in ${cwd}. Create tools.toml there, or name a file with --config. An example:\n\n${EXAMPLE}\n`;
-    throw new GatewayError('config_missing', message);
-  }
-  return { file: resolve(cwd, first), isNamed: false, others };
-}
 
 type SourceDefaults = Pick<ConfigSource, 'lenient' | 'defaultControls' | 'defaultNames'>;
 
@@ -121,6 +56,14 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     const redact = redactorOf(options);
     throw new GatewayError(error.code, redact(error.message), { cause: error.cause, details: error.details });
   }
+}
+
+/** What the file would say with this text. So an edit is checked before it is written. */
+export async function loadConfigText(text: string, found: FoundConfig, options: LoadOptions): Promise<Config> {
+  const { file, dataDir } = found;
+  const document = await parseConfig(text, displayName(file, options.cwd));
+  const env = dataDir === undefined ? options.env : { ...options.env, DATA_DIR: dataDir };
+  return withLines(document, () => loadDocument(file, document, [], { ...options, env }));
 }
 
 async function loadFromDataDir(file: string, dataDir: string, options: LoadOptions): Promise<Config> {

@@ -9,6 +9,8 @@ export interface ManagerConfig {
   readonly port: number;
   /** The gateway that it tells of changes; null for the one that started it, or the one of this configuration. */
   readonly coreUrl: string | null;
+  /** A file with the authorities that the certificate of the gateway is checked with; null for those of the system. */
+  readonly coreCa: string | null;
   readonly publicUrl: string | null;
 }
 
@@ -29,6 +31,12 @@ const managerShape = {
     .describe(
       'For `toolgate manager`: the address of the gateway that it tells of changes. The environment variable CORE_URL ' +
         'overrides this. Default: that of this configuration.',
+    ),
+  core_ca: text()
+    .optional()
+    .describe(
+      'A PEM file with the authorities of the certificate of that gateway, relative to the folder of this file. The ' +
+        'environment variable CORE_CA overrides this. Default: those of the system.',
     ),
   public_url: text().optional().describe("The URL of the manager's `/mcp` as clients know it; JWTs are issued for it."),
 };
@@ -56,6 +64,9 @@ export function resolveManager(written: WrittenManager | null, context: ResolveC
     coreUrl:
       context.variable('CORE_URL', 'an address such as http://127.0.0.1:8808', readUrl) ??
       address('core_url', given?.coreUrl),
+    coreCa:
+      context.variable('CORE_CA', 'a path', (path) => context.path(['manager', 'core_ca'], path)) ??
+      (given?.coreCa == null ? null : context.path(['manager', 'core_ca'], given.coreCa)),
     publicUrl: address('public_url', given?.publicUrl),
   };
 }

@@ -122,8 +122,8 @@ describe('a file that cannot be parsed', () => {
     ['x.json', '', 'x.json:1:1: not valid JSON: value expected. Correct this line.'],
     ['x.json', '{\n  "a" 1\n}', 'x.json:2:7: not valid JSON: colon expected. Correct this line.'],
     ['.mcp.json', '{"a": 1', '.mcp.json:1:8: not valid JSON: close brace expected. Correct this line.'],
-    ['x.ini', 'a = 1', 'x.ini: cannot tell its language. Use a name that ends in .toml, .yaml, .yml, .json.'],
-    ['x', 'a = 1', 'x: cannot tell its language. Use a name that ends in .toml, .yaml, .yml, .json.'],
+    ['x.ini', 'a = 1', 'x.ini: cannot tell its language. Use a name that ends in .toml, .yaml, .yml, .json, .jsonc.'],
+    ['x', 'a = 1', 'x: cannot tell its language. Use a name that ends in .toml, .yaml, .yml, .json, .jsonc.'],
   ])('gets an error with the position and the reason: %s %j', async (name, text, message) => {
     await expect(parseConfig(text, name)).rejects.toMatchObject({ code: 'config_invalid', message });
   });

@@ -53,6 +53,7 @@ const parsers: Readonly<Record<string, { readonly language: string; readonly par
   '.yaml': { language: 'YAML', parse: fromYaml },
   '.yml': { language: 'YAML', parse: fromYaml },
   '.json': { language: 'JSON', parse: fromJson },
+  '.jsonc': { language: 'JSON', parse: fromJson },
 };
 
 /** Reads `text` in the language that the ending of `name` indicates. */

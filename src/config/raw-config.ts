@@ -17,6 +17,14 @@ export interface RawConfig {
   readonly servers: ReadonlyMap<string, RawServer>;
 }
 
+/** One change of what is written. A comment is put above a new table of TOML. */
+export type Edit =
+  /** Gives a key a value. Maps around it are made if they are missing. */
+  | { readonly kind: 'set'; readonly path: Path; readonly value: unknown; readonly comment?: string }
+  /** Adds to the end of a list, which is made if it is missing. */
+  | { readonly kind: 'append'; readonly path: Path; readonly value: unknown; readonly comment?: string }
+  | { readonly kind: 'remove'; readonly path: Path };
+
 export interface WithoutSecrets {
   readonly value: unknown;
   /** The variables that replace secrets. */

@@ -80,3 +80,14 @@ describe('security.reachable_config', () => {
     expect(() => configFromValue(value({ reachable_config: 'refuse' }), surroundings)).toThrow('the data folder');
   });
 });
+
+it('the folder of the user, which says what is trusted, is out of reach too', () => {
+  const notices = (env: Record<string, string>) =>
+    configFromValue({ servers: [{ namespace: 'f', command: 'files', args: ['/home/me'] }] }, { cwd: '/srv/app', env })
+      .notices;
+  expect(notices({ HOME: '/home/me' })).toEqual([
+    expect.stringContaining('server "f" can reach "/home/me", which contains the folder with what you trust'),
+  ]);
+  expect(notices({ HOME: '/home/me', XDG_CONFIG_HOME: '/home/me/settings' })).toHaveLength(1);
+  expect(notices({ HOME: '/home/you' })).toEqual([]);
+});

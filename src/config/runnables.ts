@@ -1,5 +1,5 @@
 /**
- * What a configuration would run: programs, addresses and folders of tool files. Each has a hash of what decides what
+ * What a configuration would run: programs, addresses and folders of tool files, and the tokens that let clients in. Each has a hash of what decides what
  * runs, by which trust in it is remembered. It is made of the file as it is written: a secret that changes asks nobody
  * again, and the hash tells nothing about it. Paths in it begin at the file, so the file is part of it.
  */
@@ -11,9 +11,17 @@ import type { Config } from './config.ts';
 import { withoutSecrets } from './raw-config.ts';
 import type { FolderConfig, ServerConfig, serverShape } from './servers.ts';
 
+/** A token of an agent, by its hash. */
+export interface HeldToken {
+  readonly agent: string;
+  readonly sha256: string;
+}
+
 export interface Runnable {
-  /** The key of its server; null for the folders of tools in the data folder. */
+  /** The key of its server; null for the folders of tools in the data folder, and for a token. */
   readonly key: string | null;
+  /** The hash of a token; null for everything else. */
+  readonly token: string | null;
   readonly hash: string;
   /** For a person: everything that is run, without secrets, every character visible. */
   readonly text: string;
@@ -44,7 +52,7 @@ const HARMLESS: readonly (keyof typeof serverShape)[] = [
 
 /**
  * `file` is the path of the configuration without links. `dropped` are the names of the folders in the tools folder of
- * the data folder, which is `place`.
+ * the data folder, which is `place`. `tokens` are those of agents, in the configuration and in the data folder.
  */
 export function runnablesOf(
   config: Config,
@@ -52,6 +60,7 @@ export function runnablesOf(
   place: string,
   dropped: readonly string[],
   cwd: string,
+  tokens: readonly HeldToken[],
 ): Runnable[] {
   const { settings, servers } = config.written();
   const { isolation, packages } = config.folders;
@@ -64,7 +73,7 @@ export function runnablesOf(
     );
     const settled = 'folder' in server ? { isolation: server.isolation, packages: server.packages } : common;
     const hash = hashOf({ entry, isShellLine: raw?.isShellLine ?? null, ...settled });
-    return { key: server.key, hash, text: `${escaped(server.key)}: ${entryText(entry)}` };
+    return { key: server.key, token: null, hash, text: `${escaped(server.key)}: ${entryText(entry)}` };
   };
   return [
     ...[...config.servers, ...config.folders.named].filter(({ enabled }) => enabled).map(describe),
@@ -73,10 +82,17 @@ export function runnablesOf(
       : [
           {
             key: null,
+            token: null,
             hash: hashOf({ place, isolation, packages }),
             text: `tool files in ${escaped(shownPath(place, cwd))}, also those that come later: ${dropped.map(escaped).join(', ')}`,
           },
         ]),
+    ...tokens.map(({ agent, sha256: token }) => ({
+      key: null,
+      token,
+      hash: hashOf({ agent, token }),
+      text: `a token of the agent ${escaped(agent)}, which lets clients in over HTTP: ${token.slice(0, 8)}…`,
+    })),
   ];
 }
 

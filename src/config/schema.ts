@@ -60,6 +60,15 @@ export const settingsShape = {
       'Whether an edit of this file is applied at once. `confirm`: an edit that adds or changes a server, or changes ' +
         'what is allowed, waits for SIGHUP or `/reload`. `false`: every edit does.',
     ),
+  shared: flag()
+    .prefault(true)
+    .describe(
+      'Whether every `toolgate` on stdio in this project uses one gateway, which runs in the background. `false`: each ' +
+        'has a gateway and servers of its own.',
+    ),
+  shared_idle: duration(0)
+    .prefault('5m')
+    .describe('How long that gateway goes on without a client. 0: until `toolgate daemon stop`.'),
   lock: choice(['warn', 'hold', 'off'])
     .prefault('warn')
     .describe(

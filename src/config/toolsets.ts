@@ -59,6 +59,12 @@ export const toolsetShape = {
       '`short`: the description of `toolman_activate` and the instructions have at most 2,000 characters, servers first. ' +
         '`full`: every tool is in the description. Default: `full` for clients that are known to show it whole, else `short`.',
     ),
+  mark_active: z
+    .boolean({ error: 'expected true or false' })
+    .prefault(true)
+    .describe(
+      'Whether the description of `toolman_activate` marks what is active. It then changes with each activation. `false` suits clients with a prompt cache: an activation only adds to the end of the list.',
+    ),
   selection: choice(['own', 'shared'])
     .prefault('own')
     .describe('Whether each client has its own selection, or all clients share one.'),
@@ -69,7 +75,7 @@ export const toolsetShape = {
 };
 
 export function resolveToolsets(
-  { activeToolsets, controls, callThrough, catalog, selection, toolsets }: Section<typeof toolsetShape>,
+  { activeToolsets, controls, callThrough, catalog, markActive, selection, toolsets }: Section<typeof toolsetShape>,
   defaultControls: readonly Control[],
   { texts, add }: ResolveContext,
 ) {
@@ -80,6 +86,7 @@ export function resolveToolsets(
     controls: [...new Set(controls ?? defaultControls)],
     callThrough,
     catalog,
+    markActive,
     selection,
     toolsets: Object.entries(toolsets ?? {}).map(
       ([name, { description, tools }]): ToolsetConfig => ({

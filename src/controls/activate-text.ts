@@ -2,7 +2,7 @@
  * The description of `toolman_activate`. If the whole catalog fits, the description has it. Otherwise it names the
  * servers first, because a model can activate a server whose tools it does not know, then single items as room is left.
  */
-import { isActive, type Selection } from '../access/selection.ts';
+import { isActive, type Selection, startSelection } from '../access/selection.ts';
 import { includesTool, type Toolset } from '../access/toolset.ts';
 import { countFitting, type FitLine, fitLines } from '../base/fit.ts';
 import { memo } from '../base/memo.ts';
@@ -14,7 +14,9 @@ import { ACTIVE, itemsOf, shortTextOf, wholeCatalog } from './catalog-text.ts';
 
 const WHOLE_RULE =
   'Activates and deactivates tools and resources. Only active ones can be used; items named in no list stay as they are.\n' +
-  'All four lists are required. Each may be empty, but not all of them. All items are listed below; * marks what is active.';
+  'All four lists are required. Each may be empty, but not all of them. All items are listed below';
+
+const MARKED = '; * marks what is active.';
 
 const RULE =
   'Activates and deactivates tools and resources. Only active ones can be used; items named in no list stay as they are. ' +
@@ -49,21 +51,25 @@ const visibleToolsets = memo((catalog: Catalog) =>
   ),
 );
 
-/** The description in at most `room` characters. */
+/** Nothing is marked as active. */
+const UNMARKED = startSelection([]);
+
+/** The description in at most `room` characters. What is active is marked unless `marked` is null. */
 export function describeActivation(
   catalog: Catalog,
-  selection: Selection,
+  marked: Selection | null,
   toolsets: readonly Toolset[],
   room: number,
 ): string {
   const missing = missingPart(catalog);
+  const selection = marked ?? UNMARKED;
   const whole = wholeCatalog(catalog, selection, roomForWhole(catalog, room));
-  if (whole !== null) return `${WHOLE_RULE}${missing}\n\n${whole}`;
+  if (whole !== null) return `${WHOLE_RULE}${marked === null ? '.' : MARKED}${missing}\n\n${whole}`;
   const head = `${ruleFor(catalog)}${missing}\n\nServers (number of tools):\n`;
   const named = toolsetLine(toolsetsWithin(catalog, toolsets), Math.floor(room / 5));
   const servers = serverLines(catalog, room - head.length - named.length);
   const start = head + servers;
-  return start + itemLines(catalog, selection, room - start.length - named.length) + named;
+  return start + itemLines(catalog, selection, room - start.length - named.length, marked !== null) + named;
 }
 
 /** Whether the description has no room for the whole catalog. */
@@ -72,7 +78,7 @@ export function isCatalogCut(catalog: Catalog, selection: Selection, room: numbe
 }
 
 function roomForWhole(catalog: Catalog, room: number): number {
-  return room - WHOLE_RULE.length - 2 - missingPart(catalog).length;
+  return room - WHOLE_RULE.length - MARKED.length - 2 - missingPart(catalog).length;
 }
 
 /** Which servers are missing and why. A model that finds a tool in no list must not conclude that there is none. */
@@ -130,10 +136,11 @@ function countsOf({ tools, resources }: ServerOverview): string {
   return tools.length === 0 ? more : `${tools.length}, ${more}`;
 }
 
-const ITEMS = `\n\nItems (${ACTIVE} is active):\n`;
+const ITEMS = { marked: `\n\nItems (${ACTIVE} is active):\n`, plain: '\n\nItems:\n' };
 
-function itemLines(catalog: Catalog, selection: Selection, room: number): string {
-  const left = room - ITEMS.length;
+function itemLines(catalog: Catalog, selection: Selection, room: number, isMarked: boolean): string {
+  const head = isMarked ? ITEMS.marked : ITEMS.plain;
+  const left = room - head.length;
   if (left < LEAST_FOR_ITEMS) return '';
   const { tools, resources } = itemsOf(catalog);
   const all = [...tools, ...resources];
@@ -146,13 +153,13 @@ function itemLines(catalog: Catalog, selection: Selection, room: number): string
   const lines = all.map(line);
   // If all names fit, descriptions take what is left.
   if (countFitting(lines, left) === all.length)
-    return ITEMS + fitLines(lines, { room: left, joint: ' - ', shortest: 24, more });
+    return head + fitLines(lines, { room: left, joint: ' - ', shortest: 24, more });
   const wanted = byInterest(catalog, active);
   const count = countFitting(wanted.map(line), left - more(all.length).length - 1);
   if (count === 0) return '';
   const shown = new Set(wanted.slice(0, count));
   const heads = all.filter((entry) => shown.has(entry)).map((entry) => line(entry).head);
-  return ITEMS + [...heads, more(all.length - count)].join('\n');
+  return head + [...heads, more(all.length - count)].join('\n');
 }
 
 /** Active items first, then the first tool of each server, then the second, and so on. */

@@ -50,10 +50,13 @@ const showSchemas = {
   page: { type: 'integer', minimum: 1, description: 'Which page of what show lists. Default: 1.' },
 };
 
-/** The tool for a caller with this catalog. Its description has at most `room` characters. */
+/**
+ * The tool for a caller with this catalog. Its description has at most `room` characters, and marks what is active unless
+ * `selection` is null.
+ */
 export function activateEntry(
   catalog: Catalog,
-  selection: Selection,
+  selection: Selection | null,
   room = SHORT_TEXT,
   toolsets: readonly Toolset[] = [],
 ): Entry {

@@ -1,5 +1,6 @@
 /** The control tools that a configuration enables. */
 import { serverToolsetName } from '../access/implicit-toolsets.ts';
+import { startSelection } from '../access/selection.ts';
 import { textRoom } from '../access/text-room.ts';
 import { includesTool, type Toolset } from '../access/toolset.ts';
 import type { ViewControls } from '../access/view.ts';
@@ -45,6 +46,8 @@ export interface ControlsOptions {
   readonly callThrough: CallThrough;
   /** Whether clients get the whole catalog in a description; null if that depends on the client. */
   readonly catalog: Config['catalog'];
+  /** Whether the description of `toolman_activate` marks what is active. */
+  readonly markActive: boolean;
 }
 
 /** The most toolsets of users that advice names. */
@@ -56,11 +59,15 @@ const NO_OPTIONS: ControlsOptions = {
   toolsets: () => NO_TOOLSETS,
   callThrough: 'auto',
   catalog: null,
+  markActive: true,
 };
+
+/** Nothing is marked as active. */
+const UNMARKED = startSelection([]);
 
 export function createControls(
   controls: readonly Control[],
-  { program, toolsets, callThrough, catalog: form }: ControlsOptions = NO_OPTIONS,
+  { program, toolsets, callThrough, catalog: form, markActive }: ControlsOptions = NO_OPTIONS,
 ): Controls {
   const ofProgram = program?.entries ?? [];
   const activates = controls.includes('activate');
@@ -96,7 +103,9 @@ export function createControls(
     ],
     entries: (catalog, selection, client) => [
       ...ofProgram,
-      ...(activates ? [activateEntry(catalog, selection, textRoom(client, form).description, toolsets())] : []),
+      ...(activates
+        ? [activateEntry(catalog, markActive ? selection : null, textRoom(client, form).description, toolsets())]
+        : []),
       ...(calls && (callThrough === 'always' || missesNewTools(client)) ? [CALL_ENTRY] : []),
       ...(equips ? equipEntries(catalog)(toolsets()) : []),
       ...enabling,
@@ -106,7 +115,7 @@ export function createControls(
       if (client.resources === false) return [];
       const room = textRoom(client, form);
       const isCut =
-        (activates && isCatalogCut(catalog, selection, room.description)) ||
+        (activates && isCatalogCut(catalog, markActive ? selection : UNMARKED, room.description)) ||
         isInstructionCut(catalog.introductions, instructions(catalog), room.instructions);
       return isCut ? [CATALOG_RESOURCE] : [];
     },

@@ -6,24 +6,28 @@ import { goneToolset, type Toolset, toolServers } from '../access/toolset.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import { withoutStop } from '../base/text.ts';
+import { userFolder } from '../base/user-folder.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvVars } from '../config/expand.ts';
+import type { Renames } from '../store/renames.ts';
 import {
   type LibraryToolset,
   openToolsetLibrary,
   openUserToolsets,
+  type RenamedTool,
   type ToolsetLibrary,
   type ToolsetServers,
   withAdminEvents,
 } from '../store/toolset-library.ts';
 import { openToolsetStore } from '../store/toolsets.ts';
-import { userFolder } from '../store/user-folder.ts';
 
 export interface DefaultSelection {
   readonly selection: Selection;
   /** The toolsets that users made, as they were last read. The same array while nothing changed. */
   readonly toolsets: readonly LibraryToolset[];
+  /** The tools of saved toolsets that have another name now than in their file. */
+  readonly renamed: readonly RenamedTool[];
   /**
    * All toolsets that an agent may know: `permitted` is the catalog that its policy leaves, or null if none limits it.
    * Changes through this library are reported in an event as made by this agent; an empty name stands for the operator.
@@ -35,6 +39,12 @@ export interface DefaultSelection {
   lastOfClient(client: string): Toolset | null | undefined;
   /** Saves it for the next start. Resolves to null, or to the reason why it could not be saved. */
   rememberClient(client: string, name: string | null): Promise<string | null>;
+  /** The toolset that a window equipped last in this gateway; null for none, undefined if no window has switched any. */
+  lastOfWindows(): Toolset | null | undefined;
+  /** A window has equipped this toolset, or none. Windows that open later, and the next start, begin with it. */
+  rememberWindow(name: string | null, agent: string): Promise<string | null>;
+  /** Equips a toolset for windows that open from now on. Rejects if no toolset has that name, or if it would have no effect. */
+  equipForWindows(name: string): Promise<void>;
   /**
    * Replaces the selection. Emits an event if a different toolset is equipped as a result. Resolves when that is saved
    * for the next start: to null, or to the reason why it could not be saved. Null if there is nothing to save.
@@ -60,6 +70,7 @@ export interface DefaultSelection {
 export interface DefaultSelectionOptions {
   readonly events: EventSink;
   readonly env: EnvVars;
+  readonly renames: Renames;
   /** The configuration in force. */
   config(): Config;
   catalog(): Catalog;
@@ -72,11 +83,12 @@ export interface DefaultSelectionOptions {
 }
 
 export function createDefaultSelection(options: DefaultSelectionOptions): DefaultSelection {
-  const { events, env, config, catalog, servers, changed, toolsetsChanged } = options;
+  const { events, env, renames, config, catalog, servers, changed, toolsetsChanged } = options;
   const store = openToolsetStore(config().dataDir, userFolder(env));
   const made = openUserToolsets({
     configured: () => config().toolsets,
     store,
+    renames,
     changed() {
       refit();
       toolsetsChanged();
@@ -89,6 +101,8 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
   let saved: Promise<unknown> = Promise.resolve();
   /** What the next start equips; undefined if nothing was saved. */
   let remembered: string | null | undefined;
+  /** What windows begin with; undefined if that is the default selection. */
+  let ofWindows: string | null | undefined;
   /** The same for clients that are known again, by what they are known as; null until it is read. */
   let clients: Readonly<Record<string, string | null>> | null = null;
 
@@ -117,11 +131,26 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
 
   function replace(next: Selection): void {
     selection = next;
+    ofWindows = undefined;
     refit();
     changed();
   }
 
+  /** Each once: a toolset is read again and again. */
+  const told = new Set<string>();
+
+  function tellRenamed(): void {
+    for (const { toolset, place, from, to } of made.renamed) {
+      if (told.has(`${toolset} ${from} ${to}`)) continue;
+      told.add(`${toolset} ${from} ${to}`);
+      const remedy = place === 'project' ? ' Write the new name with: toolgate doctor --fix' : '';
+      const message = `the toolset "${toolset}" has "${from}", which is called "${to}" now.${remedy}`;
+      events.emit('note', { source: 'toolsets', message });
+    }
+  }
+
   function refit(): void {
+    tellRenamed();
     const before = selection.toolset?.name;
     selection = refitted(selection, toolsetNow);
     const now = selection.toolset?.name;
@@ -170,6 +199,19 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
     return save(() => store.setLastOfClient(client, name));
   }
 
+  function rememberWindow(name: string | null, agent: string): Promise<string | null> {
+    ofWindows = name;
+    announce(agent, name);
+    return remember(name);
+  }
+
+  async function findToEquip(name: string): Promise<Toolset> {
+    requireEquip(config());
+    const toolset = await library.find(name);
+    if (toolset !== null) return toolset;
+    throw new GatewayError('item_unknown', `There is no toolset "${name}". See toolgate toolsets list.`);
+  }
+
   function note(message: string): void {
     events.emit('note', { source: 'toolgate', message });
   }
@@ -202,6 +244,9 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
     get toolsets() {
       return made.known;
     },
+    get renamed() {
+      return made.renamed;
+    },
     libraryOf(agent, permitted) {
       const own = permitted === null ? library : openToolsetLibrary(made, () => implicitServers(permitted));
       return withAdminEvents(own, events, agent);
@@ -217,15 +262,19 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
     toolsetNow,
     lastOfClient,
     rememberClient,
+    lastOfWindows: () => (ofWindows == null ? ofWindows : toolsetNow(goneToolset(ofWindows), true)),
+    rememberWindow,
+    async equipForWindows(name) {
+      await findToEquip(name);
+      const failure = await rememberWindow(name, '');
+      if (failure !== null) throw new GatewayError('storage_failed', failure);
+    },
     refit,
     folders: store.folders,
     loadToolsets: made.load,
     adoptToolsets: made.adopt,
     async equip(name) {
-      if (name !== null) requireEquip(config());
-      const toolset = name === null ? null : await library.find(name);
-      if (name !== null && toolset === null)
-        throw new GatewayError('item_unknown', `There is no toolset "${name}". See toolgate toolsets list.`);
+      const toolset = name === null ? null : await findToEquip(name);
       replace(equip(selection, toolset));
       announce('', name);
       const failure = await remember(name);

@@ -1,4 +1,5 @@
 /** `discover-all-tools`: what every server offers, in a short form unless more is asked for. */
+import { refIdOf } from '../access/toolset.ts';
 import { matchesPattern } from '../base/pattern.ts';
 import { counted, didYouMean } from '../base/text.ts';
 import { awayText } from '../catalog/away.ts';
@@ -7,7 +8,6 @@ import { canonicalName, type Entry } from '../catalog/entry.ts';
 import { tokensOf, tokensOfAll } from '../catalog/tokens.ts';
 import { type Arguments, invalid, readArguments, readDetail, readNumber, readText } from './arguments.ts';
 import type { ControlContext } from './control.ts';
-import { refIdOf } from './references.ts';
 
 /** How many tools the short form has in one answer. */
 const SHORT_LIMIT = 100;

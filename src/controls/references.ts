@@ -1,21 +1,11 @@
 /** From what a model names to the references of a toolset. */
-import { isMeant, type ToolReference } from '../access/toolset.ts';
-import { sha256 } from '../base/hash.ts';
-import { memo } from '../base/memo.ts';
+import { isMeant, refIdOf, type ToolReference } from '../access/toolset.ts';
 import { isPattern } from '../base/pattern.ts';
 import { similarNames } from '../base/text.ts';
 import { isCategory } from '../catalog/category.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
 import type { ControlContext } from './control.ts';
 import { createNameProblems, meantHint } from './name-problems.ts';
-
-/**
- * An id that changes with any part of the definition. The description counts too, because a compromised server would
- * use it to address the model. Cached, because hashing 10,000 definitions takes measurable time.
- */
-export const refIdOf = memo((entry: Entry): string =>
-  sha256(Buffer.concat([Buffer.from(`${canonicalName(entry)}\n`), entry.item.bytes])),
-);
 
 export function referenceTo(entry: Entry): ToolReference {
   return { namespacedName: canonicalName(entry), refId: refIdOf(entry) };

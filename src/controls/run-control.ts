@@ -96,9 +96,10 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
     if (!caller.isShared && selection.key !== caller.chosen.key) {
       const before = caller.chosen.toolset?.name ?? null;
       const name = selection.toolset?.name ?? null;
-      caller.selection = selection;
+      caller.choose(selection);
       caller.refit();
       if (name !== before && caller.knownAs !== null) saving = defaults.rememberClient(caller.knownAs, name);
+      else if (name !== before && caller.isWindow) saving = defaults.rememberWindow(name, caller.agent);
     }
     // Even if the selection is the same, its toolset may have been edited.
     caller.look();

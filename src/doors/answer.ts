@@ -6,6 +6,7 @@ import type { Caller } from '../calls/caller.ts';
 import { type Credential, REVOKED } from '../calls/identity.ts';
 import type { Holder, ParkedCall } from '../calls/parked.ts';
 import type { Pipeline } from '../calls/pipeline.ts';
+import { mayAsk } from '../protocol/asked-by.ts';
 import { ASKS, legacyResult, modernError, modernErrorObject, modernReply } from '../protocol/bridge.ts';
 import type { Ticket } from '../protocol/contract.ts';
 import { requiredUrls } from '../protocol/elicitation.ts';
@@ -97,6 +98,8 @@ export class Answer implements Holder {
   rounds = 0;
   /** How many questions it has returned in all. */
   questions = 0;
+  /** Called when a request that brought answers gets a result that asks nothing more. Null if it brought none. */
+  completed: (() => void) | null = null;
   /** The call that continues after this request has ended with a question. */
   parked: ParkedCall | null = null;
   isParked = false;
@@ -176,6 +179,7 @@ export class Answer implements Holder {
   }
 
   result(result: Parts, era: Era): void {
+    if (this.completed !== null && !mayAsk(result)) this.completed();
     if (this.isParked) this.parked?.deliver((holder) => holder.result(result, era));
     else if (era === this.era && !this.wraps) this.finish(resultReply(this.id, result));
     else if (this.era === 'modern') this.finish(modernReply(this.id, this.message.method, result));

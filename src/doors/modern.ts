@@ -4,12 +4,14 @@
  */
 
 import type { ListKind } from '../access/view.ts';
+import { BoundedMap } from '../base/bounded-map.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Caller, ClientOptions } from '../calls/caller.ts';
 import { isInvalid } from '../calls/identity.ts';
-import { asFirst } from '../calls/parked.ts';
+import { asFirst, digestOf, readAnswers } from '../calls/parked.ts';
 import type { TaskSubscription } from '../calls/tasks/tasks.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import { MOST_QUESTIONS } from '../protocol/asked-by.ts';
 import { silentChannel } from '../protocol/contract.ts';
 import { type ClientAbilities, traitsIn } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
@@ -39,6 +41,9 @@ export interface ModernOptions extends ClientOptions {
 }
 
 const MOST_LISTENING = 1_024;
+/** The most calls whose questions are counted. */
+const MOST_ASKING = 1_000;
+const RESPONSES = '"inputResponses"';
 
 /** What one `subscriptions/listen` subscribes to. */
 interface ListenInterests {
@@ -74,11 +79,13 @@ export class ModernPeer implements Client {
    * The `subscriptions/listen` requests. They are kept apart because they never finish, so nothing may wait for them.
    */
   readonly #listening: Answer[] = [];
+  /** How many questions calls that are not complete have asked so far. */
+  readonly #questions = new BoundedMap<string, number>(MOST_ASKING);
   /** What each `subscriptions/listen` request subscribes to. */
   readonly #interests = new WeakMap<Answer, ListenInterests>();
 
   constructor(gateway: Gateway, options: ModernOptions) {
-    const { identity, scope, door, clientId = null, isSingle } = options;
+    const { identity, scope, door, clientId = null, window, isSingle } = options;
     this.#gateway = gateway;
     this.#isSingle = isSingle;
     this.principal = identity.principal;
@@ -87,6 +94,7 @@ export class ModernPeer implements Client {
       scope,
       door,
       clientId,
+      ...(window !== undefined && { window }),
       revision: MODERN_REVISION,
       changed: (kind) => this.#changed(kind),
       hears: (client) => this.#hears(client),
@@ -211,7 +219,9 @@ export class ModernPeer implements Client {
       case 'prompts/get':
       case 'completion/complete':
         if (answer.logLevel !== null) this.#gateway.setLogLevel(answer.logLevel);
-        if (!this.#resume(message, answer)) answer.start(this.#gateway.pipeline, this.#caller, asFirst(message));
+        if (this.#resume(message, answer)) return;
+        this.#countAnswers(message, answer);
+        answer.start(this.#gateway.pipeline, this.#caller, asFirst(message));
         return;
       case 'tasks/get':
       case 'tasks/update':
@@ -239,6 +249,21 @@ export class ModernPeer implements Client {
     if (cancel === null) return false;
     answer.ticket = { cancel };
     return true;
+  }
+
+  /**
+   * A server of this revision asks by its result, and the client sends the call again with the answers. So the questions
+   * of a call are counted by the answers that come with its repetitions. Calls without answers cost nothing.
+   */
+  #countAnswers(message: Message, answer: Answer): void {
+    if (!message.bytes.includes(RESPONSES)) return;
+    const call = digestOf(message);
+    const count = (this.#questions.get(call) ?? 0) + readAnswers(message).size;
+    this.#questions.delete(call);
+    if (count > MOST_QUESTIONS)
+      throw new GatewayError('source_broken', `The server asked more than ${MOST_QUESTIONS} questions in one call.`);
+    this.#questions.set(call, count);
+    answer.completed = () => this.#questions.delete(call);
   }
 
   #listen(message: Message, answer: Answer): void {

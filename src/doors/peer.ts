@@ -164,7 +164,9 @@ export class Peer implements Client {
   }
 
   #pose(question: Question, answer: Answer | null, send: (message: Buffer) => void): void {
-    const requestId = `toolgate-${++this.#lastQuestion}`;
+    // A client may still answer a question of the gateway that its window had before: no two have the same id.
+    const { before = 0 } = this.#options.window ?? {};
+    const requestId = `toolgate-${before === 0 ? '' : `${before}-`}${++this.#lastQuestion}`;
     const id = JSON.stringify(requestId);
     const cancel = (reason: string) => {
       this.#questions.delete(id);
@@ -293,13 +295,14 @@ export class Peer implements Client {
     if (revision === null) throw sessionless(this.#gateway.config.revisions);
     this.#audience = { ...readClient(message), logLevel: this.#audience.logLevel };
     this.#revision = revision;
-    const { identity, scope, door, clientId = null, notify, hears = () => true } = this.#options;
+    const { identity, scope, door, clientId = null, window, notify, hears = () => true } = this.#options;
     this.#gateway.tasks.join(this, notify);
     this.#caller = this.#gateway.join({
       identity,
       scope,
       door,
       clientId,
+      ...(window !== undefined && { window }),
       revision,
       traits: readIntroduction(message),
       changed: (kind) => notify(changedMessages[kind]),

@@ -1,7 +1,7 @@
 /** MCP on standard input and output: one client, served until the input closes. */
 import type { Writable } from 'node:stream';
 import { GatewayError } from '../base/errors.ts';
-import { FULL_SCOPE } from '../calls/caller.ts';
+import { type ClientOptions, FULL_SCOPE, type Scope } from '../calls/caller.ts';
 import { programIdentity } from '../calls/identity.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { oneLine } from '../protocol/json.ts';
@@ -10,7 +10,7 @@ import { createLineReader } from '../protocol/lines.ts';
 import { join, partsOnOneLine } from '../protocol/parts.ts';
 import { type Reply, writeReply } from '../protocol/rpc.ts';
 import { type Exchange, SLOW } from './answer.ts';
-import { openChannel } from './channel.ts';
+import { type Channel, openChannel } from './channel.ts';
 
 /** A client on a pair of streams. */
 export interface StdioDoor {
@@ -42,6 +42,17 @@ export function openStdioDoor(
   output: Writable,
   agent = 'default',
 ): StdioDoor {
+  const scope: Scope = { ...FULL_SCOPE, selection: 'default' };
+  return serveStreams(gateway, { identity: programIdentity(agent), scope, door: 'stdio' }, input, output);
+}
+
+/** Serves this client on a pair of streams. */
+export function serveStreams(
+  gateway: Gateway,
+  client: ClientOptions,
+  input: NodeJS.ReadableStream,
+  output: Writable,
+): StdioDoor & Pick<Channel, 'inFlight'> {
   let open = true;
   const write = (message: Buffer) => {
     if (open) output.write(Buffer.concat([message, NEWLINE]));
@@ -76,17 +87,13 @@ export function openStdioDoor(
       output.once('drain', proceed);
     },
   };
-  const channel = openChannel(
-    gateway,
-    { identity: programIdentity(agent), scope: { ...FULL_SCOPE, selection: 'default' }, door: 'stdio' },
-    {
-      exchange,
-      notify: write,
-      end() {
-        open = false;
-      },
+  const channel = openChannel(gateway, client, {
+    exchange,
+    notify: write,
+    end() {
+      open = false;
     },
-  );
+  });
   const reader = createLineReader(gateway.config.limits.body, {
     line: channel.receive,
     parts: (parts) => channel.receive(join(parts)),
@@ -120,6 +127,9 @@ export function openStdioDoor(
     get client() {
       const { title } = channel.client;
       return title === UNKNOWN_CLIENT.title ? null : title;
+    },
+    get inFlight() {
+      return channel.inFlight;
     },
     close: channel.close,
   };

@@ -27,10 +27,10 @@ import { createCallTracer } from '../observe/tracing.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { type FleetReport, isComplete } from '../sources/fleet.ts';
 import type { Vault } from '../sources/vault.ts';
-import type { ToolsetLibrary } from '../store/toolset-library.ts';
+import type { RenamedTool, ToolsetLibrary } from '../store/toolset-library.ts';
 import { type Applier, ChangeQueue, type ChangeReport, type ChangeRequest } from './change.ts';
 import { openToolFolders } from './folders.ts';
-import { type GatewayOptions, Root, type ServerIdentity } from './root.ts';
+import { type EquippedClients, type GatewayOptions, Root, type ServerIdentity } from './root.ts';
 import type { SourceSets } from './source-sets.ts';
 import { type GatewayStatus, statusOf } from './status.ts';
 
@@ -77,6 +77,16 @@ export interface Gateway extends ProgramCalls {
    */
   equip(name: string | null): Promise<void>;
   /**
+   * Equips a toolset for connected clients, whatever they have chosen themselves; null equips none. Returns how many.
+   * @internal
+   */
+  equipClients(name: string | null, who: EquippedClients): Promise<number>;
+  /**
+   * Equips a toolset for windows that open from now on. Rejects as `equip` does.
+   * @internal
+   */
+  equipForWindows(name: string): Promise<void>;
+  /**
    * The toolset that is equipped in the default selection; null for none. It may be missing now.
    * @internal
    */
@@ -88,6 +98,11 @@ export interface Gateway extends ProgramCalls {
   firstList(agent?: string): FirstList;
   /** All toolsets. */
   readonly toolsets: ToolsetLibrary;
+  /**
+   * The tools of saved toolsets that have another name now than in their file.
+   * @internal
+   */
+  readonly renamed: readonly RenamedTool[];
   /**
    * The folders of the saved toolsets.
    * @internal
@@ -268,9 +283,14 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
     change: (request) => changes.change(request),
     addApplier: (applier) => changes.add(applier),
     equip: defaults.equip,
+    equipClients: (name, who) => root.equipClients(name, who),
+    equipForWindows: defaults.equipForWindows,
     get equipped() {
       const { toolset } = defaults.selection;
       return toolset === null ? null : { name: toolset.name, isMissing: toolset.standing === 'gone' };
+    },
+    get renamed() {
+      return defaults.renamed;
     },
     join: (options) => root.callers.join(options),
     knows: (subject, namespace) => root.namespaces.has(namespace) && views.knows(subject, namespace),

@@ -2,21 +2,23 @@
  * Leaves out what nobody has trusted yet. It is shown with the reason, as an entry with a mistake is, and a server that
  * is in force stays as it is (`keep-broken.ts`).
  */
+import { counted } from '../base/text.ts';
 import type { BrokenEntry } from '../config/broken.ts';
 import type { Config } from '../config/config.ts';
 import type { FolderConfig, ServerConfig } from '../config/servers.ts';
 
 /**
- * `held` are the keys of servers and folders. `dropped` are the namespaces in the data folder that are held too; null if
+ * `held` are the keys of servers and folders, `tokens` the hashes of tokens. `dropped` are the namespaces in the data folder that are held too; null if
  * none is. `reason` says what to do.
  */
 export function holdUntrusted(
   config: Config,
   held: ReadonlySet<string>,
   dropped: readonly string[] | null,
+  tokens: ReadonlySet<string>,
   reason: string,
 ): Config {
-  if (held.size === 0 && dropped === null) return config;
+  if (held.size === 0 && dropped === null && tokens.size === 0) return config;
   const isFolder = ({ server }: BrokenEntry) => server?.kind === 'folder';
   const servers = hold(
     config.servers,
@@ -29,6 +31,8 @@ export function holdUntrusted(
   return Object.freeze({
     ...config,
     servers: servers.left,
+    heldTokens: tokens,
+    notices: tokens.size === 0 ? config.notices : [...config.notices, heldText(tokens.size, reason)],
     folders: { ...config.folders, named: folders.left, ...(dropped !== null && { isHeld: true as const }) },
     broken: [
       ...servers.broken,
@@ -38,6 +42,10 @@ export function holdUntrusted(
       ),
     ],
   });
+}
+
+function heldText(count: number, reason: string): string {
+  return `${counted(count, 'token')} of agents ${count === 1 ? 'lets' : 'let'} nobody in, because nobody has trusted ${count === 1 ? 'it' : 'them'} yet: ${reason}`;
 }
 
 function untrusted(key: string, server: NonNullable<BrokenEntry['server']>, reason: string): BrokenEntry {

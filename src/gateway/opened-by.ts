@@ -16,6 +16,8 @@ const HARMLESS: readonly (keyof Config)[] = [
   'notices',
   'revisions',
   'selection',
+  'shared',
+  'sharedIdle',
   'startWait',
   'toolsets',
   'uriStyle',

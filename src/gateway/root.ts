@@ -8,11 +8,11 @@ import type { Subject } from '../access/circumstances.ts';
 import { denialReason } from '../access/explain.ts';
 import { hasTimes, nextMinute, type Permission, permissionAt } from '../access/permission.ts';
 import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
-import { startSelection } from '../access/selection.ts';
+import { equip, startSelection } from '../access/selection.ts';
 import { controlsFor, type Showing } from '../access/showing.ts';
 import type { Toolset } from '../access/toolset.ts';
 import { createViews, type Views } from '../access/views.ts';
-import { messageOf } from '../base/errors.ts';
+import { GatewayError, messageOf } from '../base/errors.ts';
 import { createEvents, type Events } from '../base/events.ts';
 import { isSameValue } from '../base/objects.ts';
 import { type Approvals, createApprovals } from '../calls/approvals/approvals.ts';
@@ -38,7 +38,7 @@ import type { ServerConfig } from '../config/servers.ts';
 import type { Task } from '../config/task.ts';
 import type { ProgramControl } from '../controls/control.ts';
 import { type Controls, createControls } from '../controls/controls.ts';
-import { createDefaultSelection, type DefaultSelection } from '../controls/default-selection.ts';
+import { createDefaultSelection, type DefaultSelection, requireEquip } from '../controls/default-selection.ts';
 import { type FirstList, firstListOf } from '../controls/first-list.ts';
 import { type ControlCalls, createControlCalls } from '../controls/run-control.ts';
 import { Audit } from '../observe/audit.ts';
@@ -52,6 +52,7 @@ import { createStartQueue } from '../sources/start-queue.ts';
 import { createVault, type OpenVault } from '../sources/vault.ts';
 import { openEraStore } from '../store/eras.ts';
 import { type OfferStore, openOfferStore } from '../store/offers.ts';
+import { openRenames, type Renames } from '../store/renames.ts';
 import type { ToolFolders } from './folders.ts';
 import { SourceSets } from './source-sets.ts';
 import { createStartupWindow, pause, type StartupWindow } from './startup.ts';
@@ -108,12 +109,22 @@ export interface GatewayOptions {
    * @internal
    */
   readonly printed?: (server: string, line: string) => void;
+  /**
+   * Milliseconds that an answer which switches tools waits at most until its client has listed again. Default: 1,000.
+   * @internal
+   */
+  readonly listWait?: number;
   /** The task that all callers except the operator work on: they see nothing outside of it. */
   readonly task?: Task | null;
 }
 
+/** The clients that get another toolset: all, those of an agent, or the one whose id `status` shows. */
+export type EquippedClients = 'all' | { readonly agent: string } | { readonly session: string };
+
 /** In milliseconds. Changes from servers within this time result in one new catalog. */
 const REFRESH_PAUSE = 5;
+/** Long enough for clients that list again, and not noticed with those that do not. */
+const LIST_WAIT = 1_000;
 /** How long a control tool waits for a server that is still starting and is named by its arguments. */
 const CONTROL_WAIT = 3_000;
 
@@ -131,6 +142,7 @@ export class Root {
   readonly audit: Audit;
   readonly views: Views;
   readonly defaults: DefaultSelection;
+  readonly renames: Renames;
   readonly vault: OpenVault;
   readonly offers: OfferStore;
   readonly fleet: Fleet;
@@ -196,9 +208,11 @@ export class Root {
       controls: (showing) => (showing === 'all' ? this.#fewControls : this.controls),
       permissionOf: (subject) => this.permissionOf(subject),
     });
+    this.renames = openRenames(dataDir, (error) => this.#unwritable(error));
     this.defaults = createDefaultSelection({
       events,
       env: this.env,
+      renames: this.renames,
       config: () => this.config,
       catalog: () => this.catalog,
       servers: () => this.servers.filter(({ enabled }) => enabled).map(({ key }) => key),
@@ -253,6 +267,7 @@ export class Root {
       permissionOf: (subject) => this.permissionOf(subject),
       defaultSelection: () => this.defaults.selection,
       toolsetNow: (toolset, isNamed) => this.defaults.toolsetNow(toolset, isNamed),
+      lastOfWindows: () => this.defaults.lastOfWindows(),
       lastToolset: (client) => this.defaults.lastOfClient(client),
       renamedToolset: (client, name) => void this.defaults.rememberClient(client, name),
       fleet: this.fleet,
@@ -263,6 +278,7 @@ export class Root {
       ),
       counters: this.metrics,
       host: this.host,
+      listWait: options.listWait ?? LIST_WAIT,
       task: this.#task,
     });
   }
@@ -395,6 +411,35 @@ export class Root {
     return find(this.permissionOf(subject));
   }
 
+  /** Equips a toolset for clients that are connected, whatever they have chosen themselves. Returns how many. */
+  async equipClients(name: string | null, who: EquippedClients): Promise<number> {
+    if (name !== null) requireEquip(this.config);
+    if (who !== 'all' && this.config.selection === 'shared')
+      throw new GatewayError('usage', 'With selection = "shared" all clients have the same toolset. Equip it for all.');
+    const toolset = name === null ? null : await this.defaults.libraryOf('', null).find(name);
+    if (name !== null && toolset === null) throw new GatewayError('item_unknown', `There is no toolset "${name}".`);
+    if (who === 'all') await this.defaults.equip(name);
+    const meant = [...this.callers.all].filter((caller) => caller.isClient && isAmong(caller, who));
+    const able = meant.filter((caller) => caller.choosesItself);
+    if (able.length === 0 && who !== 'all') throw nobodyToEquip(who, meant.length > 0);
+    const saving: Promise<string | null>[] = [];
+    for (const caller of able) {
+      // The default selection has it already.
+      if (who === 'all' && caller.selection === null) continue;
+      caller.choose(equip(caller.chosen, toolset));
+      caller.refit();
+      if (caller.knownAs !== null) saving.push(this.defaults.rememberClient(caller.knownAs, name));
+      caller.look();
+    }
+    const [failure] = (await Promise.all(saving)).filter((one) => one !== null);
+    if (failure !== undefined) throw new GatewayError('storage_failed', failure);
+    if (who !== 'all') {
+      const detail = `${name ?? 'none'} for ${'agent' in who ? `agent ${who.agent}` : `session ${who.session}`}`;
+      this.events.emit('admin', { act: name === null ? 'toolset_unequipped' : 'toolset_equipped', agent: '', detail });
+    }
+    return able.length;
+  }
+
   /** What a new client of an agent sees before it changes anything. */
   firstList(agent: string): FirstList {
     const from = { sources: null, namespace: null, tasks: this.#task === null ? [] : [this.#task] };
@@ -454,11 +499,12 @@ export class Root {
 
   /** Where the configuration says `auto`, they depend on how the tools are shown. */
   #createControls(showing: Showing): Controls {
-    const { controls, callThrough, catalog } = this.config;
+    const { controls, callThrough, catalog, markActive } = this.config;
     return createControls(controlsFor(controls, showing), {
       program: this.host?.control ?? null,
       toolsets: () => this.defaults.toolsets,
       callThrough,
+      markActive,
       catalog,
     });
   }
@@ -504,7 +550,20 @@ export class Root {
     this.#builtFrom = inputs;
     this.catalog = buildCatalog(this.catalog.version + 1, withMacros(macros, contributions), inputs.builtIn, config);
     this.views.forget();
+    this.#seeNames();
     return true;
+  }
+
+  /** Saved toolsets keep the tools of a server that was renamed, and tools that their server renamed. */
+  #seeNames(): void {
+    const { version } = this.renames;
+    const servers = this.fleet.contributions().flatMap(({ id, key, offer, absence }) => {
+      const config = this.fleet.find(id)?.config;
+      if (config === undefined || (config.launch.kind !== 'stdio' && config.launch.kind !== 'http')) return [];
+      return [{ key, launchHash: config.launchHash, offer, isCurrent: absence == null }];
+    });
+    this.renames.see(servers);
+    if (this.renames.version !== version) this.refitToolsets();
   }
 
   #heldReason({ sourceId, sourceKey, kind, item }: Entry): string | null {
@@ -547,7 +606,7 @@ export class Root {
     await this.approvals.close();
     await Promise.all([this.fleet.close(), this.sets?.close()]);
     await this.limiters.close();
-    await Promise.all([this.defaults.close(), this.offers.close(), this.audit.close()]);
+    await Promise.all([this.defaults.close(), this.renames.close(), this.offers.close(), this.audit.close()]);
   }
 }
 
@@ -603,4 +662,17 @@ function isSameOffer(a: Offer, b: Offer): boolean {
     a.about === b.about &&
     isSameValue(a.problems, b.problems)
   );
+}
+
+function isAmong({ agent, label }: Caller, who: EquippedClients): boolean {
+  if (who === 'all') return true;
+  return 'agent' in who ? agent === who.agent : label === who.session;
+}
+
+function nobodyToEquip(who: Exclude<EquippedClients, 'all'>, isConnected: boolean): GatewayError {
+  const whom = 'agent' in who ? `client of agent "${who.agent}"` : `client "${who.session}"`;
+  const why = isConnected
+    ? `No ${whom} can be given a toolset: its address names a toolset, a namespace or a task.`
+    : `No ${whom} is connected. toolgate status shows who is.`;
+  return new GatewayError('usage', why);
 }

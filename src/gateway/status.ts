@@ -21,6 +21,8 @@ export interface GatewayStatus {
   readonly clients: readonly ClientStatus[];
   /** What a new client sees, by agent; one entry without an agent if all agents see the same. */
   readonly firstLists: readonly (FirstList & { readonly agent: string | null })[];
+  /** Calls that wait for a person's decision. */
+  readonly approvals: readonly ApprovalLine[];
   /** Dropped names and the like. */
   readonly problems: readonly Problem[];
 }
@@ -34,12 +36,18 @@ export interface ServerLine extends WatchedServer {
 
 /** A client, or a group of clients that nothing distinguishes. */
 export interface ClientStatus {
+  /** By which commands name it, such as `toolgate toolsets equip NAME --session ID`. */
+  readonly id: string;
   readonly agent: string;
   readonly door: Caller['door'];
-  /** The client as people know it; null if its name is not known. */
+  /** The client as people know it, or as it calls itself; null if it does not say. */
   readonly client: string | null;
+  /** Its version, as it says itself; null if it does not. */
+  readonly version: string | null;
   /** Since when, as ISO 8601. */
   readonly since: string;
+  /** The revision of the protocol that it speaks; null if it is not known. */
+  readonly revision: string | null;
   /** The toolset that it has equipped, or that its address names; null for none. */
   readonly toolset: string | null;
   /** The namespace that its address names; null for none. */
@@ -47,6 +55,24 @@ export interface ClientStatus {
   /** How many tools it sees, Toolgate's own included, and about how many tokens they cost. */
   readonly tools: number;
   readonly tokens: number;
+  /** The tools and resources that it has activated or deactivated itself, and the toolsets that it has enabled. */
+  readonly activated: readonly string[];
+  readonly deactivated: readonly string[];
+  readonly enabled: readonly string[];
+  /**
+   * How often it was notified that its list of tools had changed, how often it was sent a changed list after the first
+   * one, and about how many tokens these have.
+   */
+  readonly lists: { readonly changes: number; readonly sentAgain: number; readonly tokens: number };
+}
+
+/** A call that waits for a person. */
+export interface ApprovalLine {
+  readonly id: string;
+  readonly agent: string;
+  readonly tool: string;
+  /** As ISO 8601. */
+  readonly asked: string;
 }
 
 export function statusOf(root: Root): GatewayStatus {
@@ -64,23 +90,38 @@ export function statusOf(root: Root): GatewayStatus {
     }),
     clients: [...callers.all].filter(({ isOperator }) => !isOperator).map(clientStatus),
     firstLists: agentsOf(root).map((agent) => ({ agent, ...root.firstList(agent ?? 'default') })),
-    problems: catalog.problems,
+    approvals: root.approvals.list().map(({ id, agent, tool, asked }) => ({ id, agent, tool, asked })),
+    problems: [
+      ...catalog.problems,
+      ...root.defaults.renamed.map(({ toolset, from, to }) => ({
+        source: `toolset ${toolset}`,
+        message: `it has "${from}", which is called "${to}" now`,
+      })),
+    ],
   };
 }
 
 function clientStatus(caller: Caller): ClientStatus {
   const { selection, entries } = caller.view();
   const shown = [...entries.tool.values()];
-  const { title } = caller.own.traits;
+  const { title, sent } = caller.own.traits;
+  const { tools, resources, toolset, enabled } = selection;
   return {
+    id: caller.label,
     agent: caller.agent,
     door: caller.door,
-    client: title === 'unknown' ? null : title,
+    client: title === 'unknown' ? (sent?.name ?? null) : title,
+    version: sent?.version || null,
     since: new Date(caller.joined).toISOString(),
-    toolset: selection.toolset?.name ?? null,
+    revision: caller.revision,
+    toolset: toolset?.name ?? null,
     namespace: caller.namespace,
     tools: shown.length,
     tokens: tokensOfAll(shown),
+    activated: [...tools.on, ...resources.on],
+    deactivated: [...tools.off, ...resources.off],
+    enabled: enabled.map((one) => one.name),
+    lists: { changes: caller.changes, sentAgain: caller.sentAgain.count, tokens: caller.sentAgain.tokens },
   };
 }
 

@@ -4,7 +4,8 @@ import { GatewayError } from '../base/errors.ts';
 import { stampOf, watchFile, watchFilesIn } from '../base/watch-file.ts';
 import { writerOf } from '../base/writer.ts';
 import type { Config } from '../config/config.ts';
-import { findConfig, type LoadOptions, loadConfig } from '../config/load.ts';
+import { findConfig, type LoadOptions } from '../config/find.ts';
+import { loadConfig } from '../config/load.ts';
 import type { Gateway } from './gateway.ts';
 
 /** Follows the configuration file until it is closed. */

@@ -1,5 +1,6 @@
 /** The core as the manager reaches it: over HTTP, with the token of clients and the token of the manager. */
 import type { Dispatcher } from 'undici';
+import { readAuthorities } from '../base/certificates.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { isObject } from '../base/objects.ts';
 
@@ -8,6 +9,8 @@ export interface CoreOptions {
   readonly url: string;
   /** BEARER_TOKEN; null if it is not set. */
   readonly token: string | null;
+  /** A PEM file with the authorities of its certificate; null for those of the system. */
+  readonly ca: string | null;
   /** MANAGER_INTERNAL_TOKEN; null if it is not set. */
   readonly managerToken: string | null;
 }
@@ -41,10 +44,11 @@ export interface Core {
 const SHORT = 10_000;
 const MOST_BYTES = 64 * 1024 * 1024;
 
-export async function openCore({ url, token, managerToken }: CoreOptions): Promise<Core> {
+export async function openCore({ url, token, ca, managerToken }: CoreOptions): Promise<Core> {
   const { Agent } = await import('undici');
   // A reload waits for installations.
-  const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: SHORT } });
+  const connect = { timeout: SHORT, ...(ca !== null && { ca: readAuthorities(ca, 'manager.core_ca') }) };
+  const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect });
 
   async function ask(method: 'GET' | 'POST', path: string, signal: AbortSignal | null): Promise<unknown> {
     const { request } = await import('undici');

@@ -18,6 +18,8 @@ export interface ManagerContext {
   readonly logLevel: string;
   /** Creates a namespace. */
   creating<T>(create: () => Promise<T>): Promise<T>;
+  /** What a person has to do before servers that are added to the configuration run; null if nothing. */
+  readonly trustAdvice: string | null;
   test(run: TestRun): Promise<TestOutcome>;
 }
 

@@ -30,6 +30,8 @@ export interface ManagerOptions {
   readonly logLevel: string;
   /** Creates a namespace. */
   creating<T>(create: () => Promise<T>): Promise<T>;
+  /** What a person has to do before servers that are added to the configuration run; null if nothing. */
+  readonly trustAdvice: string | null;
   readonly gateway: Omit<GatewayOptions, 'host' | 'folders' | 'env'>;
 }
 
@@ -65,6 +67,7 @@ export async function openManager(config: Config, options: ManagerOptions): Prom
   const core = await openCore({
     url: config.manager.coreUrl ?? coreAddress(config),
     token: env.BEARER_TOKEN || null,
+    ca: config.manager.coreCa,
     managerToken: config.http.manager.token(),
   });
   void removeLeftNamespaces(config.dataDir).catch(() => {});
@@ -89,6 +92,7 @@ export async function openManager(config: Config, options: ManagerOptions): Prom
     port: () => port,
     logLevel: options.logLevel,
     creating: options.creating,
+    trustAdvice: options.trustAdvice,
     async test(run) {
       // A secret may have been set a moment ago.
       await gateway.vault.reload();
@@ -151,9 +155,9 @@ function managerConfig(config: Config): Config {
   };
 }
 
-function coreAddress({ http: { host, port } }: Config): string {
+function coreAddress({ http: { host, port, tls } }: Config): string {
   const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
-  return `http://${local.includes(':') ? `[${local}]` : local}:${port}`;
+  return `${tls === null ? 'http' : 'https'}://${local.includes(':') ? `[${local}]` : local}:${port}`;
 }
 
 /** What a manager that was killed while it wrote left behind. */

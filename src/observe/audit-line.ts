@@ -155,6 +155,11 @@ export function printThrough({ isThrough }: RecordedCall): string {
   return isThrough ? `,"through":"${CALL}"` : '';
 }
 
+/** The line that was written before the call was sent, if there is one. */
+export function printBegun({ begun }: RecordedCall): string {
+  return begun === null ? '' : `,"begun":"${begun}"`;
+}
+
 export function printArguments(message: Message, most: number, redact: Redact): string {
   const span = argumentsSpan(message);
   return span === null ? '' : `,"arguments":${printValue(message.bytes.subarray(span.start, span.end), most, redact)}`;

@@ -23,6 +23,7 @@ import {
   kindsOf,
   printArguments,
   printAsked,
+  printBegun,
   printCaller,
   printEntry,
   printErrorCode,
@@ -92,6 +93,18 @@ export class AuditRecorder implements Recorder {
     this.#parts = createLineParts(this.#redact);
   }
 
+  begun(call: RecordedCall): { readonly id: string; readonly isWritten: Promise<boolean> } {
+    const { message, by } = call;
+    this.#printPending();
+    const id = `${this.#ids.boot}-${this.#ids.next()}`;
+    this.log.write(
+      `{"time":"${this.log.time()}","id":"${id}","request":${printId(message, this.#redact)}` +
+        `${printOpening('begun', this.#parts.caller(by), message.method)}${this.#item(call)}` +
+        `,"status":"begun","bytes_in":${message.bytes.length}${printThrough(call)}${this.#arguments(message)}}`,
+    );
+    return { id, isWritten: this.log.put() };
+  }
+
   ended(call: RecordedCall, outcome: number, ms: number, error: GatewayError | null, answer: Parts | null): void {
     // A call that failed before it was sent was denied.
     if (error !== null && !call.isCounted) this.log.write(this.#denialLine(call, error));
@@ -145,13 +158,15 @@ export class AuditRecorder implements Recorder {
     const { message, by } = call;
     const { arguments: withArguments, results: withResults } = this.#config;
     if (outcome === ERROR || !call.isFound || withArguments || withResults || this.log.isFailing) return false;
-    if (call.isThrough || call.tried !== null) return false;
+    if (call.isThrough || call.tried !== null || call.begun !== null) return false;
     const request = message.idStart < 0 ? -1 : smallNumber(message.bytes, message.idStart, message.idEnd);
     if (request < 0) return false;
     const pending = this.#pending;
     if (pending.size === 0) this.log.hurry();
     const opening =
-      message.method === 'tools/call' ? this.#parts.toolCall(by) : printOpening(this.#parts.caller(by), message.method);
+      message.method === 'tools/call'
+        ? this.#parts.toolCall(by)
+        : printOpening('call', this.#parts.caller(by), message.method);
     const bytesOut = answer === null ? 0 : sizeOf(answer);
     pending.add(this.log.now(), opening, this.#item(call), request, outcome, ms, message.bytes.length, bytesOut);
     if (pending.isFull) this.#printPending();
@@ -176,10 +191,10 @@ export class AuditRecorder implements Recorder {
     const code = error !== null ? `,"error":"${error.code}"` : outcome === ERROR ? codeOf(answer) : '';
     return (
       `${this.#head()},"request":${printId(message, this.#redact)}` +
-      `${printOpening(this.#parts.caller(by), message.method)}${item}` +
+      `${printOpening('call', this.#parts.caller(by), message.method)}${item}` +
       `,"status":"${OUTCOMES[outcome]}","ms":${printMs(ms)}${code}` +
       `,"bytes_in":${message.bytes.length},"bytes_out":${answer === null ? 0 : sizeOf(answer)}` +
-      `${printThrough(call)}${this.#tried(call)}${this.#arguments(message)}${this.#result(answer)}}`
+      `${printThrough(call)}${printBegun(call)}${this.#tried(call)}${this.#arguments(message)}${this.#result(answer)}}`
     );
   }
 
@@ -202,7 +217,7 @@ export class AuditRecorder implements Recorder {
       `${this.#head()},"request":${printId(message, this.#redact)},"kind":"denial"${this.#parts.caller(by)}` +
       `,"method":"${message.method}"${server}${namespace}${printAsked(message, this.#redact)}` +
       `,"status":"${code}","error":"${code}","bytes_in":${message.bytes.length}` +
-      `${printThrough(call)}${broken === null ? '' : `,"rule":${printText(broken, this.#redact)}`}` +
+      `${printThrough(call)}${printBegun(call)}${broken === null ? '' : `,"rule":${printText(broken, this.#redact)}`}` +
       `${why === null ? '' : `,"detail":${printText(why, this.#redact, DETAIL)}`}${this.#arguments(message)}}`
     );
   }
@@ -250,13 +265,13 @@ function createLineParts(redact: Redact): LineParts {
   const caller = memo((one: RecordedCaller) => printCaller(one, redact));
   return {
     caller,
-    toolCall: memo((one: RecordedCaller) => printOpening(caller(one), 'tools/call')),
+    toolCall: memo((one: RecordedCaller) => printOpening('call', caller(one), 'tools/call')),
     entry: memo((entry: Entry) => printEntry(entry, redact)),
   };
 }
 
-function printOpening(caller: string, method: string): string {
-  return `,"kind":"call"${caller},"method":"${method}"`;
+function printOpening(kind: 'call' | 'begun', caller: string, method: string): string {
+  return `,"kind":"${kind}"${caller},"method":"${method}"`;
 }
 
 function codeOf(answer: Parts | null): string {

@@ -64,6 +64,10 @@ export class Audit implements CallAudit {
     return this.#config.onFailure === 'stop' && this.recorder?.log.isFailing === true;
   }
 
+  get before(): boolean {
+    return this.#config.before && this.recorder !== null;
+  }
+
   get metrics(): AuditMetrics {
     return this.recorder?.log ?? NOTHING;
   }

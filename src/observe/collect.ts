@@ -54,6 +54,21 @@ export function measure({ metrics, servers, catalog, callers, audit }: Measured)
       'Requests that the HTTP door refused, by error code; unauthorized means a missing or wrong token.',
       byKey('code', metrics.sentAway),
     ),
+    counter(
+      'toolgate_list_changes_total',
+      'Changed lists that clients were notified of.',
+      byKey('list', metrics.listChanges),
+    ),
+    counter(
+      'toolgate_lists_sent_again_total',
+      'Changed lists of tools that clients were sent after their first one.',
+      metrics.sentLists.count,
+    ),
+    counter(
+      'toolgate_lists_sent_again_tokens_total',
+      'About how many tokens these lists have.',
+      metrics.sentLists.tokens,
+    ),
     counter('toolgate_clients_cut_total', 'Clients that were disconnected because they did not read.', metrics.cut),
     counter(
       'toolgate_config_reloads_total',

@@ -1,7 +1,8 @@
 /** Counts the calls of each item and each agent, and the refusals by reason. */
 
+import { LIST_KINDS } from '../access/view.ts';
 import type { Events } from '../base/events.ts';
-import type { AgentCounter, CallCounter, CallCounters } from '../calls/observers.ts';
+import type { AgentCounter, CallCounter, CallCounters, ListCounters } from '../calls/observers.ts';
 import { type CallKind, kindOf } from '../calls/outcome.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Family } from './families.ts';
@@ -55,6 +56,10 @@ export interface CallMetrics {
   readonly reloads: Counts;
   /** Clients that were disconnected because they did not read. */
   readonly cut: number;
+  /** Notifications of changed lists that clients were sent, by list. */
+  readonly listChanges: Counts;
+  /** Changed lists of tools that clients were sent after their first one: how many, and about how many tokens they have. */
+  readonly sentLists: { readonly count: number; readonly tokens: number };
   /**
    * Adds metrics of your own. `read` is called each time the metrics are collected. Returns a function that removes
    * them.
@@ -65,7 +70,7 @@ export interface CallMetrics {
 }
 
 /** Adds the methods with which the gateway counts. Programs only read. */
-export interface MetricsRegistry extends CallMetrics, CallCounters {}
+export interface MetricsRegistry extends CallMetrics, CallCounters, ListCounters {}
 
 /**
  * The maximum number of rows. Items beyond it are counted together, because servers can invent any number of names and
@@ -140,6 +145,8 @@ export function createMetrics(events: Events, redact: (text: string) => string):
     ['deny', 0],
     ['confirm', 0],
   ]);
+  const listChanges = new Map<string, number>(LIST_KINDS.map((kind) => [kind, 0]));
+  const sentLists = { count: 0, tokens: 0 };
   const more = new Set<() => readonly Family[]>();
   let refused = 0;
   let cut = 0;
@@ -185,6 +192,11 @@ export function createMetrics(events: Events, redact: (text: string) => string):
       count(refusals, code);
     },
     tried: (decision) => count(dryRuns, decision),
+    listChanged: (kind) => count(listChanges, kind),
+    sentAgain(tokens) {
+      sentLists.count++;
+      sentLists.tokens += tokens;
+    },
     entries: () =>
       [...rows.values()].map((row) => ({
         server: row.server,
@@ -211,6 +223,8 @@ export function createMetrics(events: Events, redact: (text: string) => string):
     dryRuns,
     sentAway,
     reloads,
+    listChanges,
+    sentLists,
     get cut() {
       return cut;
     },

@@ -221,8 +221,14 @@ export function decodeString(bytes: Buffer, start: number, end: number): string 
   }
 }
 
-/** The members of the object at `at`, in order, duplicates included. Null if it is not an object. */
-export function readMembers(bytes: Buffer, at = 0, end = bytes.length, maxDepth = MAX_DEPTH): JsonMember[] | null {
+/** The members of the object at `at`, in order, duplicates included. Null if it is not an object. Fails if it has more than `most`. */
+export function readMembers(
+  bytes: Buffer,
+  at = 0,
+  end = bytes.length,
+  maxDepth = MAX_DEPTH,
+  most = Number.POSITIVE_INFINITY,
+): JsonMember[] | null {
   let i = skipSpace(bytes, at, end);
   if (bytes[i] !== 0x7b) return null;
   const members: JsonMember[] = [];
@@ -234,6 +240,7 @@ export function readMembers(bytes: Buffer, at = 0, end = bytes.length, maxDepth 
     const start = skipKey(bytes, i, end);
     const stop = skipValue(bytes, start, end, maxDepth);
     members.push({ key, keyStart: i, start, end: stop });
+    if (members.length > most) fail(i, `more than ${most} members`);
     i = skipSpace(bytes, stop, end);
     if (i < end && bytes[i] === 0x7d) return members;
     if (i >= end || bytes[i] !== 0x2c) fail(i, 'expected a comma or the end');
@@ -284,8 +291,8 @@ export function repeatedKey(bytes: Buffer, at: number, end: number, except = -1)
   }
 }
 
-/** The elements of the array from `at` to `end`. Null if it is not an array. */
-export function readElements(bytes: Buffer, at: number, end: number): Span[] | null {
+/** The elements of the array from `at` to `end`. Null if it is not an array. Fails if it has more than `most`. */
+export function readElements(bytes: Buffer, at: number, end: number, most = Number.POSITIVE_INFINITY): Span[] | null {
   let i = skipSpace(bytes, at, end);
   if (bytes[i] !== 0x5b) return null;
   const elements: Span[] = [];
@@ -294,6 +301,7 @@ export function readElements(bytes: Buffer, at: number, end: number): Span[] | n
   while (!empty) {
     const stop = skipValue(bytes, i, end);
     elements.push({ start: i, end: stop });
+    if (elements.length > most) fail(i, `more than ${most} elements`);
     i = skipSpace(bytes, stop, end);
     if (i < end && bytes[i] === 0x5d) break;
     if (i >= end || bytes[i] !== 0x2c) fail(i, 'expected a comma or the end');

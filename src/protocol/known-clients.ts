@@ -36,6 +36,8 @@ export interface ClientTraits {
   readonly elicitation: boolean | null;
   /** The names of tools that it accepts. */
   readonly names: NameRule;
+  /** The name and the version that it sends itself, cut to a line. Absent if it sends none. */
+  readonly sent?: { readonly name: string; readonly version: string };
 }
 
 /** Whether it is known that the client's model cannot use new tools in its next step. */
@@ -243,6 +245,8 @@ export function traitsOf(name: string, era: Era): ClientTraits {
 /** Clients of the modern era introduce themselves with every request, so each text is read once. */
 const MOST = 200;
 const QUOTE = 0x22;
+/** The most characters of a name or a version that are kept. */
+const MOST_SENT = 80;
 const introductions = {
   legacy: new BoundedMap<string, ClientTraits>(MOST),
   modern: new BoundedMap<string, ClientTraits>(MOST),
@@ -255,8 +259,17 @@ const introductions = {
 export function readTraits(clientInfo: string, era: Era): ClientTraits {
   return getOrMake(introductions[era], clientInfo, () => {
     const bytes = Buffer.from(clientInfo, 'latin1');
-    const name = readMembers(bytes)?.findLast(({ key }) => key === 'name');
-    const isText = name !== undefined && bytes[name.start] === QUOTE;
-    return { ...(isText ? traitsOf(decodeString(bytes, name.start, name.end), era) : UNKNOWN_CLIENT) };
+    const members = readMembers(bytes);
+    const textOf = (key: string) => {
+      const member = members?.findLast((one) => one.key === key);
+      if (member === undefined || bytes[member.start] !== QUOTE) return '';
+      return decodeString(bytes, member.start, member.end);
+    };
+    const name = textOf('name');
+    if (name === '') return { ...UNKNOWN_CLIENT };
+    return {
+      ...traitsOf(name, era),
+      sent: { name: name.slice(0, MOST_SENT), version: textOf('version').slice(0, MOST_SENT) },
+    };
   });
 }

@@ -37,6 +37,11 @@ export function serverEnvironment(
 function isInherited(name: string, { inherits = [], withheld = [] }: Pick<Program, 'inherits' | 'withheld'>): boolean {
   if (isOwn(name) || withheld.includes(name)) return false;
   if (name === INSIDE || inherits.some((pattern) => matchesPattern(pattern, name))) return true;
+  return isOrdinary(name);
+}
+
+/** Whether every server gets it. */
+export function isOrdinary(name: string): boolean {
   return ORDINARY.test(name) && !looksSecret(name);
 }
 

@@ -75,6 +75,8 @@ export class AuditLog {
   #isWanted = false;
   #isFailing = false;
   #isClosed = false;
+  /** Called when writing begins to fail. */
+  readonly #givingUp = new Set<() => void>();
   #written = 0;
   #lost = 0;
   /** Lost lines that the file does not mention yet. */
@@ -153,6 +155,22 @@ export class AuditLog {
     await this.#writing;
     if (this.#kept > 0) await this.#start();
     if (this.#kept > 0 && !this.#isFailing) await this.#start();
+  }
+
+  /**
+   * Writes everything so far, now. Resolves to true when it was written, and to false as soon as writing fails: a disk
+   * that does not respond holds nobody up longer than that.
+   */
+  async put(): Promise<boolean> {
+    if (this.isFailing) return false;
+    let giveUp = () => {};
+    const failed = new Promise<void>((resolve) => {
+      giveUp = resolve;
+    });
+    this.#givingUp.add(giveUp);
+    await Promise.race([this.flush(), failed]);
+    this.#givingUp.delete(giveUp);
+    return !this.isFailing;
   }
 
   async close(): Promise<void> {
@@ -250,6 +268,7 @@ export class AuditLog {
   #fail(problem: string): void {
     if (!this.#isFailing) this.#options.report(problem);
     this.#isFailing = true;
+    for (const giveUp of this.#givingUp) giveUp();
   }
 
   /** Adds a line that says how many lines were lost. */

@@ -14,7 +14,8 @@ import { createVerifier, type SealProblem } from './audit-seal.ts';
 export interface AuditRecord {
   readonly time: string;
   readonly id: string;
-  readonly kind: 'call' | 'denial' | 'admin';
+  /** `begun` is the line that `audit.before` adds before a call is sent. Another one with its outcome follows. */
+  readonly kind: 'call' | 'begun' | 'denial' | 'admin';
   readonly agent?: string;
   readonly method?: string;
   readonly server?: string;
@@ -32,6 +33,8 @@ export interface AuditRecord {
   readonly bytes_out?: number;
   /** The tool with which the call was made, if it was not the tool itself: `toolman_call`. */
   readonly through?: string;
+  /** The id of the line that was written before the call was sent. */
+  readonly begun?: string;
   /** What was done, for an administrative act. */
   readonly act?: string;
   readonly detail?: string;
@@ -57,6 +60,8 @@ export interface ReadOptions {
   readonly filter?: AuditFilter;
   /** Continues with what is written from now on, until it is aborted. */
   readonly follow?: AbortSignal;
+  /** Called with the id of a line of the kind `begun` when the call has ended, whether or not the filter matches. */
+  ended?(id: string): void;
   /** Called for a line that cannot be understood. */
   damaged?(): void;
   /** Called when all existing records have been read; with `follow`, more may come. */
@@ -72,7 +77,7 @@ const POLL = 200;
  * for await (const record of readAudit(config.audit.dir, { filter: { agent: 'ci' } })) console.log(record.tool);
  */
 export async function* readAudit(folder: string, options: ReadOptions = {}): AsyncGenerator<AuditRecord> {
-  const { filter = {}, follow, damaged, caughtUp } = options;
+  const { filter = {}, follow, ended, damaged, caughtUp } = options;
   const matches = createFilter(filter);
   const first = filter.since === undefined ? '' : dayOf(filter.since);
   let at = { name: '', offset: 0 };
@@ -84,6 +89,7 @@ export async function* readAudit(folder: string, options: ReadOptions = {}): Asy
       for await (const { text, end } of linesOf(join(folder, name), offset, follow !== undefined)) {
         at.offset = end;
         const record = text === '' ? null : parseRecord(text);
+        if (record?.begun !== undefined) ended?.(record.begun);
         if (record === undefined) damaged?.();
         else if (record !== null && matches(record)) yield record;
       }

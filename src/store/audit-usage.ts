@@ -45,7 +45,8 @@ export function createUsageCount(): UsageCount {
 
   return {
     add(record) {
-      if (record.kind === 'admin' || record.method === undefined) return;
+      // A call that has begun has another line when it ends.
+      if (record.kind === 'admin' || record.kind === 'begun' || record.method === undefined) return;
       const row = rowOf(record);
       row.bytesIn += record.bytes_in ?? 0;
       row.bytesOut += record.bytes_out ?? 0;

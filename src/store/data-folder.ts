@@ -7,6 +7,8 @@ export interface DataProblem {
   readonly message: string;
   /** Whether something that people or programs saved is lost. What Toolgate only remembers is written again. */
   readonly isLoss: boolean;
+  /** The damaged file that is in the way; absent if it is not about one. */
+  readonly file?: string;
 }
 
 /** Its folders with JSON files that no other check reads, and whether Toolgate writes those again by itself. */
@@ -16,6 +18,9 @@ const FOLDERS: Readonly<Record<string, 'remembered' | 'saved'>> = {
   verdicts: 'remembered',
   approvals: 'saved',
 };
+
+/** Files of the data folder itself that Toolgate only remembers. */
+const REMEMBERED: ReadonlySet<string> = new Set(['names.json', 'equipped-clients.json']);
 
 /** Their stores say what is wrong with these. */
 const CHECKED_ELSEWHERE: ReadonlySet<string> = new Set(['agents.json']);
@@ -49,8 +54,9 @@ async function damagedFiles(dataDir: string): Promise<DataProblem[]> {
       if (CHECKED_ELSEWHERE.has(relative(dataDir, file))) continue;
       const why = await damageOf(file);
       if (why === null) continue;
+      const isLoss = kind === 'saved' && !REMEMBERED.has(name);
       const remedy = kind === 'remembered' ? 'It is written again when its server is up' : 'Correct or remove it';
-      problems.push({ message: `${file} is damaged (${why}). ${remedy}.`, isLoss: kind === 'saved' });
+      problems.push({ message: `${file} is damaged (${why}). ${remedy}.`, isLoss, file });
     }
   }
   return problems;

@@ -8,7 +8,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
 import { createFile } from '../base/files.ts';
-import { userFolder } from './user-folder.ts';
+import { userFolder } from '../base/user-folder.ts';
 
 type ProcessEnv = Readonly<Record<string, string | undefined>>;
 

@@ -12,7 +12,13 @@ async function open(...names: string[]) {
   const store = openToolsetStore(folder, tempFolder());
   for (const name of names) await store.create(toolset(name), 'project');
   let changes = 0;
-  const made = openUserToolsets({ configured: () => [], store, changed: () => changes++, noticed() {} });
+  const made = openUserToolsets({
+    configured: () => [],
+    store,
+    renames: { version: 0, now: (reference) => reference },
+    changed: () => changes++,
+    noticed() {},
+  });
   await made.read();
   const fileOf = (name: string) => join(folder, 'toolsets', `${name}.json`);
   return { store, made, fileOf, names: () => made.known.map(({ name }) => name), changes: () => changes };

@@ -3,10 +3,11 @@
  * ones, which nobody can change.
  */
 import { implicitToolsets } from '../access/implicit-toolsets.ts';
-import type { Toolset } from '../access/toolset.ts';
+import type { ToolReference, Toolset } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import { isSameValue } from '../base/objects.ts';
+import type { Renames } from './renames.ts';
 import type { SavedToolset, SavedToolsets, ToolsetPlace, ToolsetStore } from './toolsets.ts';
 
 /** A toolset, and where it is kept. Implicit ones are kept nowhere: each server is one, and `all` has every tool. */
@@ -24,6 +25,14 @@ export interface ToolsetLibrary {
   remove(name: string): Promise<void>;
 }
 
+/** A tool of a saved toolset that was found under another name than the file has. */
+export interface RenamedTool {
+  readonly toolset: string;
+  readonly place: ToolsetPlace;
+  readonly from: string;
+  readonly to: string;
+}
+
 /** The toolsets that users made: those of the configuration and the saved ones. */
 export interface UserToolsets {
   readonly store: ToolsetStore;
@@ -31,6 +40,8 @@ export interface UserToolsets {
   configured(): readonly Toolset[];
   /** All of them, with the saved ones as they were last read. The same array while nothing changed. */
   readonly known: readonly LibraryToolset[];
+  /** Their tools that have another name now than in the file. */
+  readonly renamed: readonly RenamedTool[];
   /** What the toolset that had this name is called now, or null if there is none in `known`. */
   nameNow(name: string): string | null;
   /** Reads the saved ones. They count from `adopt` on. */
@@ -52,6 +63,7 @@ export interface UserToolsets {
 export interface UserToolsetsOptions {
   configured(): readonly Toolset[];
   readonly store: ToolsetStore;
+  readonly renames: Pick<Renames, 'now' | 'version'>;
   /** `read` or `write` has adopted others than before. */
   changed(): void;
   /** A file has a problem that the last reading did not find. */
@@ -59,7 +71,7 @@ export interface UserToolsetsOptions {
 }
 
 /** A file that cannot be understood any more counts with what it held before, like a configuration file. */
-export function openUserToolsets({ configured, store, changed, noticed }: UserToolsetsOptions): UserToolsets {
+export function openUserToolsets({ configured, store, renames, changed, noticed }: UserToolsetsOptions): UserToolsets {
   let saved: readonly SavedToolset[] = [];
   let loaded: SavedToolsets = { toolsets: saved, problems: [], isDamaged: () => false };
   let problems: readonly string[] = [];
@@ -67,18 +79,26 @@ export function openUserToolsets({ configured, store, changed, noticed }: UserTo
   let last: Promise<unknown> = Promise.resolve();
   /** The names before and after, while a toolset is being renamed. */
   const renaming = new Map<string, string>();
-  let known: { readonly from: readonly [unknown, unknown]; readonly all: readonly LibraryToolset[] } | null = null;
+  let known: {
+    readonly from: readonly [unknown, unknown, number];
+    readonly all: readonly LibraryToolset[];
+    readonly renamed: readonly RenamedTool[];
+  } | null = null;
 
-  function all(): readonly LibraryToolset[] {
+  function current(): NonNullable<typeof known> {
     const written = configured();
-    if (known === null || known.from[0] !== written || known.from[1] !== saved) {
+    const { version } = renames;
+    if (known === null || known.from[0] !== written || known.from[1] !== saved || known.from[2] !== version) {
       const names = new Set(written.map(({ name }) => name));
       const places = written.map((toolset) => ({ ...toolset, place: 'configuration' as const }));
-      known = { from: [written, saved], all: [...places, ...saved.filter(({ name }) => !names.has(name))] };
+      const counting = saved.filter(({ name }) => !names.has(name));
+      const all = [...places, ...counting.map((toolset) => withTools(toolset, renames.now))];
+      known = { from: [written, saved, version], all, renamed: counting.flatMap((one) => renamedIn(one, renames.now)) };
     }
-    return known.all;
+    return known;
   }
 
+  const all = () => current().all;
   const named = (name: string) => all().find((toolset) => toolset.name === name) ?? null;
   const savedAs = (name: string) => saved.find((toolset) => toolset.name === name) ?? null;
 
@@ -127,6 +147,9 @@ export function openUserToolsets({ configured, store, changed, noticed }: UserTo
     get known() {
       return all();
     },
+    get renamed() {
+      return current().renamed;
+    },
     nameNow(name) {
       if (named(name) !== null) return name;
       const renamed = renaming.get(name);
@@ -143,7 +166,8 @@ export function openUserToolsets({ configured, store, changed, noticed }: UserTo
     },
     async change(name, make) {
       const follow = (toolset: Toolset) => {
-        const changed = make(toolset);
+        const { place } = savedAs(name) ?? {};
+        const changed = edited(toolset, make, renames.now, place === 'user');
         if (changed.name !== name) renaming.set(name, changed.name);
         return changed;
       };
@@ -154,6 +178,45 @@ export function openUserToolsets({ configured, store, changed, noticed }: UserTo
       }
     },
   };
+}
+
+type Now = (reference: ToolReference) => ToolReference;
+
+/** The same toolset with other references, or itself if none is another. */
+function withTools<T extends Toolset>(toolset: T, now: Now): T {
+  const tools = toolset.tools.map(now);
+  const toolNotes = toolset.toolNotes.map((one) => {
+    const toolRef = now(one.toolRef);
+    return toolRef === one.toolRef ? one : { ...one, toolRef };
+  });
+  const isSame =
+    tools.every((one, i) => one === toolset.tools[i]) && toolNotes.every((one, i) => one === toolset.toolNotes[i]);
+  return isSame ? toolset : { ...toolset, tools, toolNotes };
+}
+
+function renamedIn({ name, place, tools }: SavedToolset, now: Now): RenamedTool[] {
+  return tools.flatMap((reference): RenamedTool[] => {
+    const found = now(reference);
+    if (found === reference) return [];
+    return [{ toolset: name, place, from: reference.namespacedName, to: found.namespacedName }];
+  });
+}
+
+/**
+ * An edit sees the present names, and writes them. A toolset for all projects keeps its own: another project may still
+ * have the tool under its former name.
+ */
+function edited(toolset: Toolset, make: (toolset: Toolset) => Toolset, now: Now, keepsNames: boolean): Toolset {
+  const former = new Map<ToolReference, ToolReference>();
+  const shown = withTools(toolset, (reference) => {
+    const found = now(reference);
+    if (found === reference) return reference;
+    const own = { ...found };
+    former.set(own, reference);
+    return own;
+  });
+  const changed = make(shown);
+  return keepsNames ? withTools(changed, (reference) => former.get(reference) ?? reference) : changed;
 }
 
 /** The keys of the servers that have an implicit toolset. */

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
 import { type JsonFile, jsonFile } from '../base/json-file.ts';
 import { isObject } from '../base/objects.ts';
-import { userFolder } from './user-folder.ts';
+import { userFolder } from '../base/user-folder.ts';
 
 export interface TrustStore {
   readonly path: string;

@@ -27,7 +27,7 @@ describe.each(doors)('controls = "auto" over %s', (door) => {
     expect(await names(client)).toEqual(['toolman_activate', 'b_t1']);
     const lists = { tools_on: ['a_t3'], tools_off: [], resources_on: [], resources_off: [] };
     await client.callTool({ name: 'toolman_activate', arguments: lists });
-    expect(await names(client)).toEqual(['toolman_activate', 'a_t3', 'b_t1']);
+    expect(await names(client)).toEqual(['toolman_activate', 'b_t1', 'a_t3']);
   });
 });
 

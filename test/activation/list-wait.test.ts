@@ -2,17 +2,16 @@
 import type { Client as SdkClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { type JSONRPCMessage, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { describe, expect, it } from 'vitest';
-import { SeenClient } from '../../src/calls/seen-client.ts';
 import { connectHttp, connectSse } from '../support/connection.ts';
 import { activate, allDoors, type Client, type Door, enter, isModern, type ToolResult } from '../support/doors.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { callsInFlight } from '../support/in-flight.ts';
+import { useUsualListWait } from '../support/list-wait.ts';
 import { connectNamed } from '../support/named-client.ts';
 import { basic, open, openPipes } from '../support/open-gateway.ts';
 import { server, serversToml } from '../support/server.ts';
 
-// As in a program. Other tests shorten it.
-SeenClient.longestWait = 1_000;
+useUsualListWait();
 
 const config = serversToml({ git: server('basic', '--name', 'git') });
 const LISTS = { tools_on: ['git_echo'], tools_off: [], resources_on: [], resources_off: [] };

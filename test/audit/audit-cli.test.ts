@@ -84,7 +84,7 @@ describe('toolgate audit tail and query', () => {
       ['query', '--since', 'yesterday'],
       '--since is like 30m, 24h, 7d, 2026-11-16 or 2026-11-16T08:00:00Z, not "yesterday".',
     ],
-    [['query', '--kind', 'x'], '--kind is call, denial or admin, not "x".'],
+    [['query', '--kind', 'x'], '--kind is call, begun, denial or admin, not "x".'],
     [['tail', '-n', 'x'], '--limit is a number of lines, not "x".'],
     [['query', '--follow'], '--follow is for toolgate audit tail.'],
   ])('explain %j', async (args, message) => {

@@ -1,7 +1,8 @@
 /** Help, and the errors for an invalid command line. */
 import { describe, expect, it } from 'vitest';
-import { type Command, commands, parseCommandLine } from '../../src/cli/commands.ts';
+import { commands, parseCommandLine } from '../../src/cli/commands.ts';
 import { commandHelp, helpText } from '../../src/cli/help.ts';
+import type { Command } from '../../src/cli/options.ts';
 import { VERSION } from '../../src/index.ts';
 import { runCli } from '../support/cli.ts';
 

@@ -31,7 +31,8 @@ describe('the command line', () => {
 
   it('explains a command with help as with --help, in 80 columns', async () => {
     const [help, option] = await Promise.all([runCli(['help', 'toolsets']), runCli(['toolsets', '--help'])]);
-    expect(help).toEqual(option);
+    const page = 'There is a page about it: toolgate help toolsets page';
+    expect(help).toEqual({ ...option, stdout: `${option.stdout}\n${page}\n` });
     const all = await runCli(['--help']);
     for (const line of `${help.stdout}${all.stdout}`.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
     expect((await runCli(['help', 'toolset'])).stdout).toBe(help.stdout);

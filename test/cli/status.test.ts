@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { untilPrinted } from '../support/child.ts';
 import { runCli, startCli } from '../support/cli.ts';
+import { readExposition } from '../support/exposition.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
@@ -61,7 +62,9 @@ describe('toolgate status', () => {
     const { stdout } = await runCli(['status'], { cwd, env });
     expect(stdout).toContain(`, at ${url}`);
     expect(stdout).toMatch(/^ {2}gone +stdio +down +since .*no-such-program-anywhere/m);
-    expect(stdout).toMatch(/^ {2}Claude Code +agent anonymous +http +since .*; toolset few$/m);
+    expect(stdout).toMatch(
+      /^ {2}[0-9a-f]{8} +Claude Code \d\S* +agent anonymous +http +since .*; list changed once; toolset few$/m,
+    );
     expect(stdout).toMatch(/^A new client sees /m);
   });
 
@@ -165,5 +168,58 @@ describe('toolgate list servers', () => {
     const { code, stdout } = await runCli(['list', 'servers'], { cwd, env });
     expect(code).toBe(0);
     expect(stdout).toMatch(/^crash +stdio +up +since .*\(restarts: 1, last reason: exited with code 9/m);
+  });
+});
+
+describe('toolgate status after crashes, restarts and equips', () => {
+  it('agrees with the metrics', async () => {
+    const { env, status } = user();
+    const servers = serversToml({ crash: server('crash'), gone: 'no-such-program-anywhere', git: server('basic') });
+    const { cwd, origin, connect } = await startHttp({
+      config: `${controls}${servers}\n[toolsets.few]\ntools = ["git.echo", "crash.*"]\n`,
+      env,
+    });
+    const first = await connect({ name: 'claude-code' });
+    const second = await connect();
+    for (const { client } of [first, second]) {
+      await client.listTools();
+      await client.callTool({ name: 'equip-toolset', arguments: { name: 'few' } });
+      await client.listTools();
+    }
+    for (const restarts of [1, 2]) {
+      await first.client.callTool({ name: 'crash_crash', arguments: { code: 7 } }).catch(() => {});
+      await waitFor(async () => {
+        const [one] = (await status(cwd)).gateways[0]!.servers;
+        return one!.state === 'up' && one!.restarts === restarts;
+      });
+    }
+    const [{ servers: all, clients }] = (await status(cwd)).gateways as [Status['gateways'][number]];
+    const metrics = readExposition(await (await fetch(`${origin}/metrics`)).text());
+    const values = (name: string) => metrics.get(name)!.samples;
+    const of = (name: string, labels: Record<string, string>) =>
+      values(name).find((sample) => Object.entries(labels).every(([key, value]) => sample.labels[key] === value))
+        ?.value;
+    for (const { key, state, restarts } of all) {
+      expect(of('toolgate_server_state', { server: key, state }), key).toBe(1);
+      expect(of('toolgate_server_restarts_total', { server: key }), key).toBe(restarts);
+    }
+    expect(all).toMatchObject([
+      { key: 'crash', restarts: 2 },
+      { key: 'gone', state: 'down' },
+      { key: 'git', restarts: 0 },
+    ]);
+    expect(clients).toHaveLength(of('toolgate_sessions', { transport: 'http', era: 'legacy' })!);
+    expect(clients).toMatchObject([
+      { client: 'Claude Code', version: expect.any(String), toolset: 'few' },
+      { toolset: 'few' },
+    ]);
+    const lists = clients.map((one) => (one as unknown as { lists: Record<string, number> }).lists);
+    const sum = (key: string) => lists.reduce((total, one) => total + one[key]!, 0);
+    expect(of('toolgate_list_changes_total', { list: 'tools' })).toBe(sum('changes'));
+    expect(of('toolgate_lists_sent_again_total', {})).toBe(sum('sentAgain'));
+    expect(of('toolgate_lists_sent_again_tokens_total', {})).toBe(sum('tokens'));
+    expect((await runCli(['status'], { cwd, env })).stdout).toMatch(
+      /^ {2}crash +stdio +up +since .*protocol \S+ .*\(restarts: 2, last reason: exited with code 7/m,
+    );
   });
 });

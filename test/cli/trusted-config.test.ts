@@ -1,7 +1,10 @@
 /** A configuration that is found in a project, and not named by the user, runs nothing before the user has trusted it. */
+import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { serveRegistry } from '../../src/manager/installer/local-registry.ts';
+import { atEnd } from '../support/cleanup.ts';
 import { CONTROL, runCli } from '../support/cli.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { isMissing } from '../support/needs.ts';
@@ -238,4 +241,63 @@ describe.skipIf(isMissing('python'))('on a terminal', () => {
     expect([code, shown]).toEqual([2, expect.stringContaining('Nothing was started.')]);
     expect(existsSync(join(clone.cwd, 'ran'))).toBe(false);
   });
+});
+
+describe('tokens of agents', () => {
+  const token = 'a-token-that-the-author-of-the-project-knows';
+  const hash = createHash('sha256').update(token).digest('hex');
+  const agents = JSON.stringify({
+    agents: [
+      {
+        name: 'evil',
+        description: '',
+        created: '2026-01-01T00:00:00Z',
+        tokens: [{ sha256: hash, created: '2026-01-01T00:00:00Z', expires: null }],
+      },
+    ],
+  });
+  const statusWith = async (origin: string, one: string) =>
+    (await fetch(`${origin}/tools`, { headers: { authorization: `Bearer ${one}` } })).status;
+
+  it.each([
+    ['agents.json of the data folder', { 'tools.toml': 'controls = []\n', '.toolgate/agents.json': agents }],
+    ['the configuration', { 'tools.toml': `controls = []\n[agents.evil]\ntoken_sha256 = "${hash}"\n` }],
+  ])('that a project brings in %s let nobody in before they are trusted', async (_, files) => {
+    const clone = project(files);
+    const gateway = await startHttp({ cwd: clone.cwd, env: clone.env });
+    expect(await statusWith(gateway.origin, token)).toBe(401);
+    expect((await fetch(`${gateway.origin}/tools`)).status).toBe(401);
+    expect(gateway.stderr()).toContain('1 token of agents lets nobody in, because nobody has trusted it yet');
+    await trust(clone);
+    await waitFor(async () => (await statusWith(gateway.origin, token)) === 200);
+  });
+
+  it('that the user makes are trusted by that, and those of the project are not', async () => {
+    const clone = project({ 'tools.toml': 'controls = []\n', '.toolgate/agents.json': agents });
+    const { stdout } = await runCli(['agents', 'add', 'mine'], clone);
+    const gateway = await startHttp({ cwd: clone.cwd, env: clone.env });
+    expect(await statusWith(gateway.origin, stdout.trim())).toBe(200);
+    expect(await statusWith(gateway.origin, token)).toBe(401);
+    const rotated = await runCli(['agents', 'rotate', 'mine'], clone);
+    await waitFor(async () => (await statusWith(gateway.origin, rotated.stdout.trim())) === 200);
+  });
+});
+
+it('a server that the user installs from a registry is trusted by that, and no other', async () => {
+  const entry = {
+    name: 'io.github.acme/remote',
+    description: 'Somewhere',
+    version: '1.0.0',
+    remotes: [{ type: 'streamable-http', url: 'http://127.0.0.1:9/mcp' }],
+  };
+  const registry = tempFolder({ 'remote.json': JSON.stringify(entry) });
+  const local = await serveRegistry(registry, { host: '127.0.0.1', port: 0, problem: () => {} });
+  atEnd(() => local.close());
+  const settings = `controls = []\n[registry]\nurl = "${local.url}"\nallow_private = true\n`;
+  const clone = project({ 'tools.toml': `${settings}${basic}` });
+  const { code, stderr } = await runCli(['registry', 'install', 'io.github.acme/remote'], clone);
+  expect(code, stderr).toBe(0);
+  const found = await states(clone);
+  expect(found.a).toBe('untrusted');
+  expect(found.remote).not.toBe('untrusted');
 });

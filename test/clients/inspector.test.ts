@@ -42,7 +42,7 @@ describe.each([...doors, 'sse'] as const)('the MCP Inspector over %s', { timeout
     const era = ['--protocol-era', isModern(door) ? 'modern' : 'legacy'];
     if (isPipe(door)) {
       const cwd = tempFolder({ 'tools.toml': config });
-      target = [...era, '--cwd', cwd, '-e', 'TOOLGATE_TRUST=1', process.execPath, bin];
+      target = [...era, '--cwd', cwd, '-e', 'TOOLGATE_TRUST=1', '-e', 'TOOLGATE_SHARED=0', process.execPath, bin];
     } else {
       const { url, origin } = await startHttp({ config });
       target = [way === 'sse' ? `${origin}/sse` : url, '--transport', way === 'sse' ? 'sse' : 'http', ...era];

@@ -13,7 +13,7 @@ beforeAll(async () => {
   const config = configWith('modern');
   const { url, origin } = await startHttp({ config });
   home = tempFolder({ 'tools.toml': config });
-  const command = { command: process.execPath, args: [bin, '--config', join(home, 'tools.toml')] };
+  const command = { command: process.execPath, args: [bin, '--no-shared', '--config', join(home, 'tools.toml')] };
   // Over HTTP it tries the newer transport first and falls back to the older one after the answer.
   const http = { http: { url }, sse: { url: `${origin}/sse` } };
   const mcpServers = { ...http, stdio: command, kept: { ...command, lifecycle: 'keep-alive' } };

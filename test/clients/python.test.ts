@@ -31,7 +31,13 @@ async function drive(
 ): Promise<Outcome> {
   const way =
     transport === 'stdio'
-      ? { command: { command: process.execPath, args: [bin, '--trust'], cwd: tempFolder({ 'tools.toml': config }) } }
+      ? {
+          command: {
+            command: process.execPath,
+            args: [bin, '--trust', '--no-shared'],
+            cwd: tempFolder({ 'tools.toml': config }),
+          },
+        }
       : { url: (await startHttp({ config })).origin + (transport === 'sse' ? '/sse' : '/mcp') };
   const job = JSON.stringify({ ...way, transport, mode, steps });
   const { stdout, stderr } = await runTool(pythonProgram(version), [program], { input: job });

@@ -14,6 +14,7 @@ import { root } from '../support/docs-page.ts';
 import { freePort } from '../support/ports.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
+import { isWide } from '../support/wide.ts';
 
 const folder = join(root, 'deploy', 'docker');
 const read = (name: string) => readFileSync(join(folder, name), 'utf8');
@@ -158,82 +159,87 @@ describe.each(['core.Dockerfile', 'manager.Dockerfile'])('%s', (file) => {
   });
 });
 
-it('the core of an image, laid out from what its Dockerfile copies, runs as its user and is healthy', async () => {
-  const image = tempFolder();
-  chmodSync(image, 0o755);
-  const src = join(image, 'src');
-  mkdirSync(src);
-  for (const [source, target] of copied('core.Dockerfile'))
-    cpSync(join(root, source), join(src, target), { recursive: true, filter: (path) => !path.endsWith('.test.ts') });
-  // In place of npm ci, which downloads the same packages.
-  symlinkSync(join(root, 'node_modules'), join(src, 'node_modules'));
-  const npm = (args: string[], cwd: string) =>
-    execFileSync('npm', args, { cwd, stdio: 'pipe', env: childEnv({ HOME: image }) });
-  npm(['run', 'build'], src);
-  const tarball = npm(['pack', '--pack-destination', image], src).toString().trim().split('\n').at(-1)!;
-  // In place of npm install --global, for the same reason: the package, and next to it what it depends on.
-  const installed = join(image, 'opt', 'lib', 'node_modules', 'toolgate');
-  mkdirSync(installed, { recursive: true });
-  execFileSync('tar', ['xzf', join(image, tarball), '--strip-components=1', '-C', installed]);
-  const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
-    dependencies: object;
-  };
-  for (const name of [
-    ...Object.keys(dependencies),
-    '@rolldown',
-    '@oxc-project',
-    '@napi-rs',
-    '@emnapi',
-    'tslib',
-    '@tybys',
-  ]) {
-    const own = join(root, 'node_modules', name);
-    if (!existsSync(own)) continue;
-    mkdirSync(dirname(join(installed, 'node_modules', name)), { recursive: true });
-    cpSync(own, join(installed, 'node_modules', name), { recursive: true });
-  }
-  expect(readdirSync(installed)).not.toContain('src');
-
-  const data = tempFolder({
-    // The image has no bubblewrap.
-    'config.yaml': 'folders: { isolation: "off" }\n',
-    'tools/greetings/hello.ts':
-      "export const hello = { description: 'Says hello', inputSchema: { type: 'object' }, execute: () => 'hello' };\n",
-  });
-  const isRoot = process.getuid?.() === 0;
-  if (isRoot)
-    for (const path of ['', ...readdirSync(data, { recursive: true, encoding: 'utf8' })])
-      chownSync(join(data, path), 1000, 1000);
-  const port = await freePort();
-  const words = (name: string) => instructions('core.Dockerfile').findLast((one) => one.name === name)!.words;
-  const command = JSON.parse(words('CMD')) as string[];
-  const check = JSON.parse(words('HEALTHCHECK').replace(/^.*CMD /, '')) as string[];
-  const bin = join(installed, 'bin', 'toolgate.mjs');
-  const env = childEnv({
-    DATA_DIR: data,
-    HOME: data,
-    CORE_PORT: String(port),
-    BEARER_TOKEN: 'a-token-of-this-test-0123456789',
-  });
-  const user = isRoot ? { uid: 1000, gid: 1000 } : {};
-  const core = startChild(process.execPath, [bin, ...command], { cwd: data, env, ...user });
-  const real = (words: readonly string[]) => words.map((word) => word.replace('8808', String(port)));
-  const isHealthy = () => {
-    try {
-      execFileSync(process.execPath, [bin, ...real(check.slice(1))], { cwd: data, env, stdio: 'pipe', ...user });
-      return true;
-    } catch {
-      if (core.process.exitCode !== null) throw new Error(core.stderr());
-      return false;
+// Building and packing take as long as a hundred other tests.
+it.runIf(isWide)(
+  'the core of an image, laid out from what its Dockerfile copies, runs as its user and is healthy',
+  async () => {
+    const image = tempFolder();
+    chmodSync(image, 0o755);
+    const src = join(image, 'src');
+    mkdirSync(src);
+    for (const [source, target] of copied('core.Dockerfile'))
+      cpSync(join(root, source), join(src, target), { recursive: true, filter: (path) => !path.endsWith('.test.ts') });
+    // In place of npm ci, which downloads the same packages.
+    symlinkSync(join(root, 'node_modules'), join(src, 'node_modules'));
+    const npm = (args: string[], cwd: string) =>
+      execFileSync('npm', args, { cwd, stdio: 'pipe', env: childEnv({ HOME: image }) });
+    npm(['run', 'build'], src);
+    const tarball = npm(['pack', '--pack-destination', image], src).toString().trim().split('\n').at(-1)!;
+    // In place of npm install --global, for the same reason: the package, and next to it what it depends on.
+    const installed = join(image, 'opt', 'lib', 'node_modules', 'toolgate');
+    mkdirSync(installed, { recursive: true });
+    execFileSync('tar', ['xzf', join(image, tarball), '--strip-components=1', '-C', installed]);
+    const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
+      dependencies: object;
+    };
+    for (const name of [
+      ...Object.keys(dependencies),
+      '@rolldown',
+      '@oxc-project',
+      '@napi-rs',
+      '@emnapi',
+      'tslib',
+      '@tybys',
+    ]) {
+      const own = join(root, 'node_modules', name);
+      if (!existsSync(own)) continue;
+      mkdirSync(dirname(join(installed, 'node_modules', name)), { recursive: true });
+      cpSync(own, join(installed, 'node_modules', name), { recursive: true });
     }
-  };
-  await waitFor(isHealthy, 60_000);
-  // By the name of the service, as other containers call it.
-  const reply = await fetch(`http://127.0.0.1:${port}/ns/greetings/tools/hello`, {
-    method: 'POST',
-    headers: { authorization: 'Bearer a-token-of-this-test-0123456789', 'content-type': 'application/json' },
-    body: '{}',
-  });
-  expect([reply.status, await reply.json()], core.stderr()).toEqual([200, 'hello']);
-  await core.stop();
-}, 240_000);
+    expect(readdirSync(installed)).not.toContain('src');
+
+    const data = tempFolder({
+      // The image has no bubblewrap.
+      'config.yaml': 'folders: { isolation: "off" }\n',
+      'tools/greetings/hello.ts':
+        "export const hello = { description: 'Says hello', inputSchema: { type: 'object' }, execute: () => 'hello' };\n",
+    });
+    const isRoot = process.getuid?.() === 0;
+    if (isRoot)
+      for (const path of ['', ...readdirSync(data, { recursive: true, encoding: 'utf8' })])
+        chownSync(join(data, path), 1000, 1000);
+    const port = await freePort();
+    const words = (name: string) => instructions('core.Dockerfile').findLast((one) => one.name === name)!.words;
+    const command = JSON.parse(words('CMD')) as string[];
+    const check = JSON.parse(words('HEALTHCHECK').replace(/^.*CMD /, '')) as string[];
+    const bin = join(installed, 'bin', 'toolgate.mjs');
+    const env = childEnv({
+      DATA_DIR: data,
+      HOME: data,
+      CORE_PORT: String(port),
+      BEARER_TOKEN: 'a-token-of-this-test-0123456789',
+    });
+    const user = isRoot ? { uid: 1000, gid: 1000 } : {};
+    const core = startChild(process.execPath, [bin, ...command], { cwd: data, env, ...user });
+    const real = (words: readonly string[]) => words.map((word) => word.replace('8808', String(port)));
+    const isHealthy = () => {
+      try {
+        execFileSync(process.execPath, [bin, ...real(check.slice(1))], { cwd: data, env, stdio: 'pipe', ...user });
+        return true;
+      } catch {
+        if (core.process.exitCode !== null) throw new Error(core.stderr());
+        return false;
+      }
+    };
+    await waitFor(isHealthy, 60_000);
+    // By the name of the service, as other containers call it.
+    const reply = await fetch(`http://127.0.0.1:${port}/ns/greetings/tools/hello`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer a-token-of-this-test-0123456789', 'content-type': 'application/json' },
+      body: '{}',
+    });
+    expect([reply.status, await reply.json()], core.stderr()).toEqual([200, 'hello']);
+    await core.stop();
+  },
+  240_000,
+);

@@ -131,9 +131,12 @@ describe('the package in another project', () => {
       'dist/index.d.ts',
       'dist/docs.html',
       'python/start.py',
+      'docs/troubleshooting.md',
+      'dist/toolgate.1',
     ];
     expect(files).toEqual(expect.arrayContaining([...wanted, 'README.md', 'CHANGELOG.md', 'LICENSE']));
-    const known = /^(bin|dist)\/|^python\/.*\.py$|^rules\/.*\.toml$|^(package\.json|README\.md|CHANGELOG\.md|LICENSE)$/;
+    const known =
+      /^(bin|dist)\/|^docs\/[\w-]+\.md$|^python\/.*\.py$|^rules\/.*\.toml$|^(package\.json|README\.md|CHANGELOG\.md|LICENSE)$/;
     expect(files.filter((path) => !known.test(path))).toEqual([]);
     expect(files.filter((path) => path.includes('.test.'))).toEqual([]);
     const types = files.filter((path) => path.endsWith('.d.ts') && !path.startsWith('dist/editor/zod/'));
@@ -191,6 +194,31 @@ describe('the package in another project', () => {
     expect(await toolgate('list', 'servers', '--config', 'gateway.yaml')).toContain('No servers');
     expect(await toolgate('list', 'servers', '--config', 'gateway.json')).toContain('refused the connection');
   });
+
+  it.runIf(isWide)(
+    'is installed for all projects with its manual page, and runs with npx in an empty folder',
+    async () => {
+      const [prefix, empty] = [tempFolder(), tempFolder()];
+      const npmEnv = { ...process.env, HOME: tempFolder(), npm_config_cache: tempFolder(), npm_config_prefix: prefix };
+      const options = { cwd: empty, env: npmEnv };
+      const quiet = ['--no-audit', '--no-fund', '--loglevel=error'];
+      const tarball = join(folder, `toolgate-${packageVersion}.tgz`);
+      await run('npm', ['install', '-g', ...quiet, tarball], options);
+      const { stdout } = await run(join(prefix, 'bin/toolgate'), ['--version'], options);
+      expect(stdout).toBe(`${packageVersion}\n`);
+      expect(existsSync(join(prefix, 'share/man/man1/toolgate.1'))).toBe(true);
+      const topics = await run(join(prefix, 'bin/toolgate'), ['help', 'topics'], options);
+      expect(topics.stdout).toMatch(/^ {2}install +Install, upgrade, uninstall$/m);
+      writeFiles(empty, { 'tools.toml': serversToml({ basic: server('basic') }) });
+      const listed = await run(
+        'npx',
+        ['--yes', ...quiet, `--package=${tarball}`, 'toolgate', 'list', '--trust'],
+        options,
+      );
+      expect(listed.stdout).toContain('basic_echo');
+    },
+    300_000,
+  );
 
   itOnEach(newer, 'serves a client from Node', async (node) => {
     const child = startChild(node, [bin, 'serve', '--port', '0'], { cwd: folder, env });

@@ -1,12 +1,17 @@
 /** The manager's doors: who gets in, which rules hold, what is recorded, and how it reaches the core. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Agent, request } from 'undici';
 import { expect, it } from 'vitest';
+import { makeAuthority, serverPair } from '../support/certificates.ts';
 import { untilPrinted } from '../support/child.ts';
+import { atEnd } from '../support/cleanup.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { connectHttp } from '../support/connection.ts';
+import { startHttp } from '../support/gateway.ts';
 import { startManaged, TOKEN } from '../support/manager.ts';
 import { connectModernHttp } from '../support/modern.ts';
+import { isMissing } from '../support/needs.ts';
 import { freePort } from '../support/ports.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -160,4 +165,31 @@ it('has its address and its core from the configuration, unless variables say ot
   });
   const wrong = await runCli(['manager'], { cwd, env: { BEARER_TOKEN: TOKEN, MANAGER_PORT: 'x' } });
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('MANAGER_PORT')]);
+});
+
+it.skipIf(isMissing('openssl'))('has TLS like its core, and checks the certificate of the core', async () => {
+  const authority = makeAuthority();
+  const { cert, key } = serverPair(authority);
+  const tls = `[http.tls]\ncert = ${JSON.stringify(cert)}\nkey = ${JSON.stringify(key)}\n`;
+  const cwd = tempFolder({ 'tools.toml': `controls = []\n${tls}`, '.toolgate/tools/web/get.ts': ts('get') });
+  const env = { BEARER_TOKEN: TOKEN, MANAGER_INTERNAL_TOKEN: 'of-the-manager' };
+  const core = await startHttp({ cwd, env, ready: false });
+  const health = async (more: Record<string, string>) => {
+    const manager = startCli(['manager', '--port', '0'], { cwd, env: { ...env, CORE_URL: core.origin, ...more } });
+    const [, url] = await untilPrinted(manager, /listening on (https:\S+)\/mcp/);
+    const dispatcher = new Agent({ connect: { ca: readFileSync(authority.cert) } });
+    atEnd(() => dispatcher.close());
+    const answer = await request(`${url}/tools/health`, {
+      method: 'POST',
+      headers: { authorization, 'content-type': 'application/json' },
+      body: '{}',
+      dispatcher,
+    });
+    return answer.body.json();
+  };
+  expect(await health({ CORE_CA: authority.cert })).toMatchObject({ core_reachable: true });
+  expect(await health({})).toMatchObject({ core_reachable: false });
+  const wrong = await runCli(['manager'], { cwd, env: { ...env, CORE_CA: 'missing.pem' } });
+  expect([wrong.code, wrong.stderr]).toEqual([expect.any(Number), expect.stringContaining('manager.core_ca')]);
+  expect(wrong.code).not.toBe(0);
 });

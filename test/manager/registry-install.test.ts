@@ -1,10 +1,10 @@
 /** Servers of a registry become servers of the configuration: what is written, what is asked for, what is refused. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { addServers, type WrittenServer } from '../../src/config/edit-servers.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { addServer } from '../../src/manager/installer/add-server.ts';
 import {
   type InstallRequest,
   installFromRegistry,
@@ -225,6 +225,8 @@ describe('an entry is refused', () => {
 
 describe('a file', () => {
   const server = { namespace: 'mine', command: 'npx', args: ['-y', 'x@1.0.0', 'a "b"'], env: { 'A-B': '${secret:A}' } };
+  const addServer = (file: string, one: WrittenServer) =>
+    addServers({ file, isNamed: true, others: [] }, [one], { cwd: dirname(file), env: {} });
   const written = async (name: string, text: string) => {
     const file = join(tempFolder({ [name]: text }), name);
     await addServer(file, server);
@@ -253,10 +255,12 @@ describe('a file', () => {
     await expect(addServer(join(folder, name), server)).rejects.toThrow('has a server "mine" already');
   });
 
-  it('that cannot be edited without a change elsewhere stays as it is', async () => {
-    const file = join(tempFolder({ 'tools.toml': 'servers = [{ command = "a" }]\n' }), 'tools.toml');
-    await expect(addServer(file, server)).rejects.toThrow('Write it as [[servers]] tables first');
-    expect(readFileSync(file, 'utf8')).toBe('servers = [{ command = "a" }]\n');
+  it('that has its servers on one line gets one more there', async () => {
+    const file = join(tempFolder({ 'tools.toml': 'servers = [{ command = "a" }] # mine\n' }), 'tools.toml');
+    await addServer(file, { namespace: 'b', command: 'b', args: [] });
+    expect(readFileSync(file, 'utf8')).toBe(
+      'servers = [{ command = "a" }, { namespace = "b", command = "b", args = [] }] # mine\n',
+    );
   });
 });
 

@@ -140,6 +140,23 @@ describe('the number of questions is limited', () => {
     );
   });
 
+  it('to 100 in one call between a modern server and a modern client, which sends it again for each answer', async () => {
+    let reply = await modern('new_forever', {});
+    let rounds = 0;
+    for (; reply.result?.inputRequests !== undefined && rounds < 150; rounds++)
+      reply = await modern('new_forever', {}, answersTo(reply, { action: 'accept', content: {} }));
+    expect(rounds).toBe(101);
+    expect(JSON.stringify(reply)).toContain('asked more than 100 questions in one call');
+  });
+
+  it('and a call that is complete is forgotten, so that the same one can be made again and again', async () => {
+    for (let i = 0; i < 120; i++) {
+      const first = await modern('new_pose', inModern(FORM));
+      const { result } = await modern('new_pose', inModern(FORM), answersTo(first, { action: 'decline' }));
+      expect(result!.content![0]!.text).toContain('decline');
+    }
+  });
+
   it('to 16 in one result of a modern server', async () => {
     const requests = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`q${i}`, pose(FORM)]));
     const { asked, call } = await connect();

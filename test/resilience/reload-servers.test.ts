@@ -79,8 +79,9 @@ it('swaps the namespaces of two servers without a restart', async () => {
       { ...y, namespace: 'x' },
     ]),
   );
-  await toolsToBe(client, ['y_echo', 'y_whoami', 'x_echo', 'x_whoami']);
-  expect([await pidOf(client, 'y'), await pidOf(client, 'x')]).toEqual(pids);
+  await waitFor(async () => (await pidOf(client, 'y')) === pids[0]);
+  expect(await pidOf(client, 'x')).toBe(pids[1]);
+  await toolsToBe(client, ['x_echo', 'x_whoami', 'y_echo', 'y_whoami']);
 });
 
 it('distinguishes two servers with the same command', async () => {

@@ -56,10 +56,13 @@ export function untilPrinted(child: Child, pattern: RegExp, ms = 45_000): Promis
 /** The variables that a test inherits. With others it would depend on the user's environment. */
 const inherited = ['PATH', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'NODE_V8_COVERAGE'];
 
-/** A test writes its configuration itself, so it trusts what is found in the folder. A test about trust says otherwise. */
+/**
+ * A test writes its configuration itself, so it trusts what is found in the folder. A test about trust says otherwise. Each
+ * `toolgate` has a gateway of its own, because it is quicker and ends with it. A test about shared ones says otherwise.
+ */
 export function childEnv(env: Record<string, string | undefined> = {}): Record<string, string> {
   const own = Object.fromEntries(inherited.map((name) => [name, process.env[name]]));
-  const all = { ...own, TOOLGATE_TRUST: '1', ...env };
+  const all = { ...own, TOOLGATE_TRUST: '1', TOOLGATE_SHARED: '0', ...env };
   return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined));
 }
 

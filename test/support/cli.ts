@@ -13,6 +13,8 @@ export interface RunOptions {
   readonly input?: string | Uint8Array;
   /** True for a process of its own, false for that of the test. */
   readonly process?: boolean;
+  /** Keeps the line that says that no gateway runs, which most commands of tests would have. */
+  readonly keepsNote?: boolean;
 }
 
 export interface Run {
@@ -35,8 +37,12 @@ export async function runCli(args: readonly string[], options: RunOptions = {}):
   child.stdin.end(options.input);
   const exit = await within(60_000, child.exited);
   if (exit === undefined) throw new Error(`toolgate ${args.join(' ')} did not end\n${child.stdout()}${child.stderr()}`);
-  return { code: exit.code, stdout: child.stdout(), stderr: child.stderr() };
+  const stderr = options.keepsNote === true ? child.stderr() : child.stderr().replace(NONE_RUNS, '');
+  return { code: exit.code, stdout: child.stdout(), stderr };
 }
+
+/** What a command says that starts servers because no gateway runs. */
+export const NONE_RUNS = /^No gateway runs with .*: the servers are started for this command\.\n/gm;
 
 /** Characters that a terminal would execute instead of showing: everything except text, tabs and line feeds. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: exactly these are meant

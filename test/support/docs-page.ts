@@ -24,6 +24,7 @@ import { loadPolicyTests } from '../../src/config/policy-tests.ts';
 import { loadConfig, loadTask } from '../../src/index.ts';
 import { readMetadata } from '../../src/workers/metadata.ts';
 import { type Child, childEnv, startChild } from './child.ts';
+import { NONE_RUNS } from './cli.ts';
 import { entryOf, entryOfClaude, toolsOf } from './client-entries.ts';
 import { commandFolder, shim } from './commands.ts';
 import { installer } from './installer.ts';
@@ -213,7 +214,9 @@ async function openSandbox(isNewcomer: boolean): Promise<Sandbox> {
     const lines = ['exec 2>&1', existsSync(state) ? before : '', script, 'code=$?', after, 'exit $code'];
     return new Promise((resolve) => {
       const args = ['-c', lines.join('\n')];
-      const child = execFile('/bin/sh', args, { cwd: cwd ?? home, env, timeout: 60_000 }, (error, output) => {
+      const child = execFile('/bin/sh', args, { cwd: cwd ?? home, env, timeout: 60_000 }, (error, printed) => {
+        // Pages do not repeat it below every command.
+        const output = printed.replace(NONE_RUNS, '');
         resolve({ output, code: typeof error?.code === 'number' ? error.code : error === null ? 0 : 1 });
       });
       child.stdin?.end();

@@ -11,6 +11,7 @@ import type { CommandIo } from '../../src/cli/command-io.ts';
 import { type Child, type Ending, type Exit, startChild, textOf, within } from './child.ts';
 import { atEnd } from './cleanup.ts';
 import { spawn } from './in-process-server.ts';
+import { listWait } from './list-wait.ts';
 import { toolgateIsProcess } from './switch.ts';
 
 /** The command line program. */
@@ -55,6 +56,7 @@ function startInProcess(args: readonly string[], { cwd, env, ending = 'SIGTERM' 
     stdout,
     stderr,
     spawn,
+    listWait: listWait(),
     exit(code: number) {
       events.emit('exit');
       exit(code);

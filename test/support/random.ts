@@ -1,3 +1,5 @@
+import fc from 'fast-check';
+
 /** Repeatable randomness: the same seed makes the same choices. `SEED=n` sets it. */
 export interface Random {
   readonly seed: number;
@@ -28,4 +30,14 @@ export function createRandom(seed = Number(process.env.SEED ?? Date.now() % 1_00
       return items.map(() => rest.splice(number(rest.length), 1)[0]!);
     },
   };
+}
+
+/** Any text, of any characters. `fc.string({ unit: 'binary' })` takes a second to set up in every process. */
+export function anyText(length: { minLength?: number; maxLength?: number } = {}): fc.Arbitrary<string> {
+  const character = fc.oneof(
+    { weight: 3, arbitrary: fc.integer({ min: 0, max: 0x7f }) },
+    fc.integer({ min: 0x80, max: 0xd7ff }),
+    fc.integer({ min: 0xe000, max: 0x10ffff }),
+  );
+  return fc.array(character, length).map((codes) => String.fromCodePoint(...codes));
 }

@@ -59,12 +59,12 @@ export async function toolNames(client: Client): Promise<string[]> {
   return tools.map(({ name }) => name).filter((name) => name !== 'toolman_activate');
 }
 
-/** Waits until exactly these tools are listed. */
+/** Waits until exactly these tools are listed, in any order: a client keeps the order in which it saw them first. */
 export async function toolsToBe(client: Client, names: readonly string[], ms?: number): Promise<void> {
   let seen: string[] = [];
   await waitFor(async () => {
     seen = await toolNames(client);
-    return seen.join() === names.join();
+    return seen.toSorted().join() === names.toSorted().join();
   }, ms).catch((error: Error) => {
     throw new Error(`${error.message}\nlast seen: ${seen.join()}\nwanted: ${names.join()}`);
   });

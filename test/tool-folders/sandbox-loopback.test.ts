@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { childEnv, startChild, untilPrinted } from '../support/child.ts';
 import { type Dock, startDock } from '../support/dock.ts';
 import { isWithoutIsolation } from '../support/needs.ts';
 import { useProcesses } from '../support/switch.ts';
@@ -9,7 +10,10 @@ import { tempFolder } from '../support/temp.ts';
 
 useProcesses();
 
-/** `get` answers with the status of a request, `leave` sends one and is gone at once, `hide` hands its end over meanwhile. */
+/**
+ * `get` answers with the status of a request, `leave` sends one and is gone at once, `orphan` sends it from a process
+ * that its parent left, `share` from a socket that a process outside holds too.
+ */
 const TS = `import { createConnection } from 'node:net';
 import { spawn } from 'node:child_process';
 const make = (execute: (input: any) => unknown) => ({ description: 'x', inputSchema: { type: 'object' }, execute });
@@ -28,6 +32,33 @@ export const orphan = make(({ url }) => new Promise((resolve) => {
   let said = '';
   child.stdout.on('data', (chunk) => { said += chunk; }).on('end', () => resolve(said));
 }));
+export const share = make(({ port, keeper }) => new Promise((resolve) => {
+  const child = spawn('/usr/bin/python3', ['-c', ${JSON.stringify(`import socket, sys
+client = socket.create_connection(('127.0.0.1', int(sys.argv[1])))
+keeper = socket.socket(socket.AF_UNIX)
+keeper.connect('\\0' + sys.argv[2])
+socket.send_fds(keeper, [b'x'], [client.fileno()])
+assert keeper.recv(1) == b'k'
+client.sendall(b'GET /tools HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\nConnection: close\\r\\n\\r\\n')
+print(client.recv(100).decode())`)}, String(port), keeper]);
+  let said = '';
+  child.stdout.on('data', (chunk) => { said += chunk; });
+  child.stderr.on('data', (chunk) => { said += chunk; });
+  child.on('close', () => resolve(said));
+}));
+`;
+
+/** Connects to the gateway itself, then keeps a socket that it is given. */
+const KEEPER = `import socket, sys, urllib.request
+urllib.request.urlopen(sys.argv[1]).read()
+server = socket.socket(socket.AF_UNIX)
+server.bind('\\0' + sys.argv[2])
+server.listen()
+print('ready', flush=True)
+peer, _ = server.accept()
+_, kept, _, _ = socket.recv_fds(peer, 1, 1)
+peer.sendall(b'k')
+sys.stdin.read()
 `;
 
 describe.skipIf(await isWithoutIsolation())('a sandboxed tool with network', () => {
@@ -72,6 +103,15 @@ export const mark = { description: 'x', inputSchema: { type: 'object' }, execute
     });
     expect(marked.status).toBe(200);
     expect(existsSync(join(cwd, 'mark'))).toBe(true);
+  });
+
+  it('is not admitted with a socket that it shares with a client', async () => {
+    const name = `toolgate-test-${process.pid}`;
+    const keeper = startChild('python3', ['-c', KEEPER, `${origin()}/tools`, name], { cwd, env: childEnv() });
+    await untilPrinted(keeper, /ready/);
+    const { text } = await dock.call('own_share', { port: Number(new URL(dock.url).port), keeper: name });
+    expect(text).toMatch(/^HTTP\/1.1 401 /);
+    await keeper.stop();
   });
 
   it('still reaches what needs no credential', async () => {

@@ -90,7 +90,7 @@ describe.each(allDoors)('over %s', (door) => {
     const edited = MIX.replace('git.status', 'git.commit');
     replaceFile(cwd, toml(edited));
     await waitFor(async () => (await enabled(client)).includes('git_commit'));
-    expect(await enabled(client)).toEqual(['git_commit', 'docker_ps', 'linear_create_issue']);
+    expect(await enabled(client)).toEqual(['docker_ps', 'linear_create_issue', 'git_commit']);
     await waitFor(() => changes('tools') === 3);
     replaceFile(cwd, toml(''));
     await waitFor(() => changes('tools') === 4);

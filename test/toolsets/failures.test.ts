@@ -15,7 +15,7 @@ const SETS = '[toolsets.one]\ntools = ["git.status"]\n[toolsets.two]\ntools = ["
 /** Every file below a folder with its text. Files that record calls and servers are left out. */
 function filesIn(folder: string, path = ''): Record<string, string> {
   const entries = readdirSync(join(folder, path)).filter(
-    (name) => !['offers', 'verdicts', 'usage', '.gitignore', 'run'].includes(name),
+    (name) => !['offers', 'verdicts', 'usage', '.gitignore', 'run'].includes(name) && !name.startsWith('names.json'),
   );
   return Object.assign(
     {},

@@ -143,9 +143,9 @@ describe('a command while a gateway runs', () => {
 it('toolgate call equip-toolset without a running gateway is for the next start, and says so', async () => {
   const cwd = tempFolder();
   writeFiles(cwd, { 'tools.toml': config });
-  const { code, stderr } = await runCli(['call', 'equip-toolset', 'name=fixed'], { cwd });
+  const { code, stderr } = await runCli(['call', 'equip-toolset', 'name=fixed'], { cwd, keepsNote: true });
   expect(code).toBe(0);
-  expect(stderr).toContain('No gateway runs with this configuration. What is equipped now is equipped from the next');
+  expect(stderr).toMatch(/^No gateway runs with .*\n.*What is equipped now is equipped from the next start on/);
   const { client } = await startStdio({ config, cwd });
   expect(await equippedNames(client)).toEqual(['git_status']);
 });

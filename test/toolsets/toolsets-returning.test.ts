@@ -33,7 +33,7 @@ describe('a server that is down while a toolset with its tools is equipped', () 
     const before = gateway.changes('tools');
     git.open();
     await waitFor(() => gateway.changes('tools') === before + 1);
-    expect(await equippedNames(client)).toEqual(['git_status', 'docker_ps', 'linear_create_issue']);
+    expect(await equippedNames(client)).toEqual(['docker_ps', 'linear_create_issue', 'git_status']);
     expect(await control(client, 'get-active-toolset')).toMatchObject({
       unavailableServers: [],
       warnings: [],

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { GatewayError } from '../../base/errors.ts';
 import { NoFault } from '../../sources/tickets.ts';
-import { CANCELLED, ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from '../outcome.ts';
+import { CANCELLED, ERROR, FAILED, OK, REFUSED, TIMEOUT, TOOL_ERROR } from '../outcome.ts';
 import { Breaker } from './breaker.ts';
 
 function create() {
@@ -49,6 +49,17 @@ describe('a circuit breaker', () => {
     breaker.over({}, 'a', outcome, null, true);
     failing(breaker, 4);
     expect(breaker.isClosed).toBe(true);
+  });
+
+  it.each([
+    ['was cancelled', CANCELLED],
+    ['was refused', REFUSED],
+  ])('goes on counting after a call that %s', (_, outcome) => {
+    const { breaker } = create();
+    failing(breaker, 4);
+    breaker.over({}, 'a', outcome, null, true);
+    failing(breaker, 1);
+    expect(breaker.refusal('a')).not.toBeNull();
   });
 
   it('does not count errors that say nothing about the server', () => {

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { anyText } from '../../../test/support/random.ts';
 import { jsonPrefix, pieceOf, startAt } from './text.ts';
 
 it('pieceOf cuts a text into pieces of whole characters that add up to the text', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'binary' }), fc.integer({ min: 1, max: 20 }), (text, most) => {
+    fc.property(anyText(), fc.integer({ min: 1, max: 20 }), (text, most) => {
       const bytes = Buffer.from(text);
       const parts: string[] = [];
       for (let at = 0; at < bytes.length; ) {
@@ -26,7 +27,7 @@ it('startAt returns the start of the character at an offset', () => {
 
 it('jsonPrefix returns as much of a text as fits as JSON and never splits a character', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'binary' }), fc.nat(60), (text, most) => {
+    fc.property(anyText(), fc.nat(60), (text, most) => {
       const prefix = jsonPrefix(text, most);
       const length = (part: string) => Buffer.byteLength(JSON.stringify(part)) - 2;
       expect(text.startsWith(prefix)).toBe(true);

@@ -5,6 +5,7 @@ import type { HttpConfig } from '../../config/http.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { isParamHeader } from '../../protocol/param-headers.ts';
 import { APPROVALS_PATH, decideApproval, listApprovals } from './admin/approvals.ts';
+import { COMMANDS_PATH, runCommand } from './admin/commands.ts';
 import { sendMetrics } from './admin/metrics.ts';
 import { reload } from './admin/reload.ts';
 import { STATUS_PATH, type StartedAs, sendStatus } from './admin/status.ts';
@@ -178,6 +179,13 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
         access: 'operator',
         errors: 'rest',
         handle: (request, response, headers) => useTool(gateway, request, response, headers),
+      },
+      {
+        path: `${COMMANDS_PATH}/*`,
+        methods: ['POST'],
+        access: 'operator',
+        errors: 'rest',
+        handle: (request, response, headers) => runCommand(gateway, request, response, headers),
       },
       {
         path: APPROVALS_PATH,

@@ -1,15 +1,15 @@
 /** `search_registry`, `install_from_registry` and `install_from_repo`. */
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { GatewayError } from '../../base/errors.ts';
 import type { Config } from '../../config/config.ts';
+import { addServers, type EditOptions, type WrittenServer } from '../../config/edit-servers.ts';
 import { openSecretStore } from '../../store/secrets.ts';
 import { requireName } from '../../workers/namespace-folders.ts';
 import { analyzeRepo, type RepoAnalysis } from '../builder/analyze-repo.ts';
 import type { Work } from '../builder/repositories.ts';
-import { addServer } from './add-server.ts';
 import { findEntry, searchEntries } from './registry-client.ts';
 import { entryStatus, type RegistryEntry } from './server-json.ts';
-import { type MissingInput, type ServerKind, toServer, type WrittenServer } from './to-server.ts';
+import { type MissingInput, type ServerKind, toServer } from './to-server.ts';
 
 /** What the functions of the installer need from their caller; the data folder is that of the configuration. */
 export type InstallWork = Omit<Work, 'dataDir'>;
@@ -78,6 +78,7 @@ export async function installFromRegistry(
   request: InstallRequest,
   config: Config,
   work: InstallWork,
+  beforeWrite?: EditOptions['beforeWrite'],
 ): Promise<InstallResult | RepoAnalysis> {
   requireName(request.namespace);
   work.progress(`asking ${config.registry.url} for ${request.package}`);
@@ -108,7 +109,9 @@ export async function installFromRegistry(
       inputs: converted.missing,
     };
   const file = config.file ?? join(config.dataDir, 'config.yaml');
-  await addServer(file, converted.server);
+  const found = { file, isNamed: true, others: [], dataDir: config.dataDir };
+  const edit = { cwd: dirname(file), env: work.env, ...(beforeWrite === undefined ? {} : { beforeWrite }) };
+  await addServers(found, [converted.server], edit);
   work.progress(`wrote "${namespace}" to ${file}`);
   await prepareSecrets(converted.secrets, namespace, config);
   return {

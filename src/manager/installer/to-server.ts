@@ -5,6 +5,7 @@
  */
 import { GatewayError } from '../../base/errors.ts';
 import { isPrivateAddress, publicAddresses } from '../../base/private-address.ts';
+import type { WrittenServer } from '../../config/edit-servers.ts';
 import { nameProblem } from '../../secrets/secret-names.ts';
 import type {
   KeyedInput,
@@ -17,18 +18,6 @@ import type {
 
 /** How a server can be reached. */
 export type ServerKind = 'npm' | 'pypi' | 'oci' | 'remote';
-
-/** An entry of `servers`, as it is written. */
-export interface WrittenServer {
-  readonly namespace: string;
-  readonly command?: string;
-  readonly args?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-  readonly url?: string;
-  readonly transport?: 'http' | 'sse';
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly description?: string;
-}
 
 /** Something that has to be given before the server can be written. */
 export interface MissingInput {

@@ -37,7 +37,7 @@ Returns: a list of objects: [{"name": "io.github.owner/server-github", "descript
       title: 'Install from the MCP registry',
       description: `Install a server of the MCP registry. With mode "attach" (the default) the server is written to the configuration and runs as it is, next to the others. With mode "translate" its source code is cloned and analyzed, as analyze_repo does; it is NOT translated automatically: you must then use read_repo_file and write_tool to translate each tool.
 
-Returns with "attach": {"installed": true, "name": "...", "namespace": "github", "file": "...", "server": {...}, "secrets_needed": ["GITHUB_TOKEN"]}. For each needed secret, call prepare_secret with that namespace and tell the user to run the command in "instructions"; then call reload_core().
+Returns with "attach": {"installed": true, "name": "...", "namespace": "github", "file": "...", "server": {...}, "secrets_needed": ["GITHUB_TOKEN"]}. Tell the user what "notes" say. For each needed secret, call prepare_secret with that namespace and tell the user to run the command in "instructions"; then call reload_core().
 Returns if something is missing: {"installed": false, "error": "...", "inputs": [{"name": "region", "description": "..."}]}. Ask the user, and call again with "inputs". Never pass a secret as an input.
 Returns with "translate": Same as analyze_repo. Next steps: Follow the translation workflow (read source, write tools, test).`,
       inputSchema: z.strictObject({
@@ -60,8 +60,16 @@ Returns with "translate": Same as analyze_repo. Next steps: Follow the translati
         version: z.string().optional().describe('Default: the latest.'),
       }),
       annotations: INSTALLS,
-      execute: ({ kind = null, version = null, ...request }, context) =>
-        installFromRegistry({ ...request, kind, version }, manager.config(), workOf(context)),
+      async execute({ kind = null, version = null, ...request }, context) {
+        const result = await installFromRegistry({ ...request, kind, version }, manager.config(), workOf(context));
+        const { trustAdvice } = manager;
+        // A model is not the user: what it adds to a configuration that was found waits for the user.
+        if (trustAdvice === null || !('installed' in result) || !result.installed) return result;
+        return {
+          ...result,
+          notes: [...result.notes, `It does not run before the user trusts it. Tell the user: ${trustAdvice}`],
+        };
+      },
     }),
     managerTool({
       name: 'install_from_repo',

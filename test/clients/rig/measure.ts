@@ -58,7 +58,7 @@ export async function measure(client: Published, transport: Transport, running?:
   return { measured: measurementOf(said, turns, report), turns, said, report, output, refused };
 }
 
-async function run(
+export async function run(
   { work }: Place,
   [command, ...args]: readonly string[],
   env: Record<string, string>,

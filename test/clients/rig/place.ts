@@ -40,7 +40,11 @@ export async function openPlace(transport: Transport, running?: string): Promise
   const config = join(home, 'toolgate', 'tools.toml');
   mkdirSync(work);
   writeFiles(home, { 'toolgate/tools.toml': demoConfig(join(home, 'data')) });
-  shim(programs, 'toolgate', `exec "${process.execPath}" "${tee}" "${log}" "${process.execPath}" "${bin}" "$@"`);
+  shim(
+    programs,
+    'toolgate',
+    `TOOLGATE_SHARED=0 exec "${process.execPath}" "${tee}" "${log}" "${process.execPath}" "${bin}" "$@"`,
+  );
   const model = await startModel(remember);
   atEnd(() => model.close());
   const wire = transport === 'http' ? await record(running ?? (await serveDemo(home, config))) : undefined;

@@ -8,7 +8,7 @@ export const STATUS_PATH = '/admin/status';
 
 /** How the gateway was started. */
 export interface StartedAs {
-  readonly command: 'serve' | 'stdio';
+  readonly command: 'serve' | 'stdio' | 'daemon';
   /** The URL of its MCP endpoint; null on stdio. */
   readonly url: string | null;
 }
