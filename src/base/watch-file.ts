@@ -23,6 +23,8 @@ const MAX_LINKS = 40;
 const MAX_HASHED_BYTES = 1024 * 1024;
 
 export interface FileWatcher {
+  /** Resolves when the change that is on the disk now, if there is one, has been reported. */
+  settled(): Promise<void>;
   close(): void;
 }
 
@@ -70,6 +72,8 @@ function watchPath(file: string, changed: () => void, watched: Watched): FileWat
   let lastMark = markOf(path);
   /** The stamp of a change that is not reported yet, and since when it is the same. */
   let resting: { readonly stamp: string; readonly since: number } | null = null;
+  /** Called when nothing is unreported. */
+  let waiting: (() => void)[] = [];
 
   const unwatch = () => {
     for (const watcher of watchers) watcher.close();
@@ -87,6 +91,11 @@ function watchPath(file: string, changed: () => void, watched: Watched): FileWat
     const inside = isInside ? watchFolder(path, () => schedule()) : null;
     if (inside !== null) watchers.push(inside);
   };
+  const settle = () => {
+    const all = waiting;
+    waiting = [];
+    for (const done of all) done();
+  };
   const check = () => {
     clearTimeout(debounce);
     // The watchers start before the bytes are read, so that they notice a change in between.
@@ -97,6 +106,7 @@ function watchPath(file: string, changed: () => void, watched: Watched): FileWat
     if ((content === null && !reportsMissing) || content === lastContent) {
       resting = null;
       if (content !== null) lastMark = mark;
+      settle();
       return;
     }
     const now = performance.now();
@@ -122,6 +132,7 @@ function watchPath(file: string, changed: () => void, watched: Watched): FileWat
     lastContent = content;
     lastMark = mark;
     changed();
+    settle();
   };
   // Waits for a pause in the writes. If there is none, the poll reports the change.
   const schedule = (delay = DEBOUNCE_MS) => {
@@ -134,11 +145,19 @@ function watchPath(file: string, changed: () => void, watched: Watched): FileWat
 
   rewatch();
   return {
+    settled() {
+      if (closed || (resting === null && stampOf(path) === lastStamp)) return Promise.resolve();
+      return new Promise((done) => {
+        waiting.push(done);
+        if (resting === null) check();
+      });
+    },
     close() {
       closed = true;
       clearInterval(poll);
       clearTimeout(debounce);
       unwatch();
+      settle();
     },
   };
 }

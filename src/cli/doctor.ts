@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { unmatchedRules } from '../access/unmatched-rules.ts';
 import { readAuthorities, readKeyPair } from '../base/certificates.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
@@ -129,11 +130,25 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
   }
 }
 
+/** How long servers that are starting in a running gateway are waited for, and how often it is asked. In milliseconds. */
+const MOST_WAITING = 60_000;
+const ASKING = 200;
+
 /** Of the newest gateway that runs with this configuration; null if none runs, or if it cannot be asked. */
 async function runningStatus(config: Config, io: CommandIo): Promise<StatusReport | null> {
   const [running] = await runningGateways(config, io);
   if (running === undefined) return null;
-  return readStatus(running).catch((error: unknown) => {
+  let late: readonly string[] = [];
+  const triedStatus = async () => {
+    const end = performance.now() + MOST_WAITING;
+    for (;;) {
+      const report = await readStatus(running);
+      late = report.servers.filter(({ state }) => state === 'starting').map(({ key }) => key);
+      if (late.length === 0 || performance.now() > end) return report;
+      await sleep(ASKING);
+    }
+  };
+  return withSpinner(() => `waiting for ${late.join(', ')}`, triedStatus(), io).catch((error: unknown) => {
     warn(`${messageOf(error)} The servers are started again for this command.`, io);
     return null;
   });
@@ -414,7 +429,7 @@ function serverFindings(
       return {
         level: required ? 'broken' : 'warning',
         about: key,
-        message: `${state}: ${detail}${note === undefined ? '' : `. ${note.startsWith('Server ') ? '' : 'It '}${note}`}${variablesText(gateway, key, `${detail} ${stderr}`, env)}`,
+        message: `${state}${detail === '' ? '' : `: ${detail}`}${note === undefined ? '' : `. ${note.startsWith('Server ') ? '' : 'It '}${note}`}${variablesText(gateway, key, `${detail} ${stderr}`, env)}`,
         stderr: lastLines(stderr),
       };
     }

@@ -14,6 +14,7 @@ import { type FleetChange, type FleetReport, reportText } from '../sources/fleet
 import { keepBroken } from './keep-broken.ts';
 import { openedBy } from './opened-by.ts';
 import type { Root } from './root.ts';
+import { pause } from './startup.ts';
 
 /** What to change. Omitted parts stay as they are. */
 export interface ChangeRequest {
@@ -44,6 +45,8 @@ export interface Applier {
   readTokens?(): Promise<boolean>;
   /** Applies the configuration in force and what was read. */
   apply?(config: Config): void;
+  /** Resolves when a change has been requested for every edit that is on the disk now. */
+  settled?(): Promise<unknown>;
 }
 
 /** A part that failed to apply a change. All other parts did apply it. */
@@ -99,6 +102,9 @@ const NO_READINGS: Readings = {
   news: new Set(),
   failures: [],
 };
+
+/** Milliseconds. A file that is saved in place may take two seconds to count as complete. */
+const MOST_CATCHING_UP = 5_000;
 
 type ChangeStep = readonly [name: string, take: (root: Root) => void];
 
@@ -167,6 +173,13 @@ export class ChangeQueue {
     if (secrets || toolsets || folders?.isScanned(config) === false)
       void this.change({ folders: true, secrets, toolsets });
     return report;
+  }
+
+  /** Resolves when the edits that are on the disk now are in force, except of a file that somebody goes on writing. */
+  async caughtUp(): Promise<void> {
+    const watchers = [...this.#appliers].map((applier) => applier.settled?.());
+    await Promise.race([Promise.all([...watchers, this.#root.folders?.settled()]), pause(MOST_CATCHING_UP)]);
+    await this.#last;
   }
 
   /** Registers an applier for future changes. Returns the function that removes it. */

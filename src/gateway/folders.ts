@@ -30,6 +30,8 @@ export interface ToolFolders {
   problemsOf(config: Config): Problem[];
   /** Calls `changed` after each scan that found a difference. */
   watch(changed: () => void): void;
+  /** Resolves when `changed` was called for what is on the disk now, if the folders are watched. */
+  settled(): Promise<void>;
   close(): void;
 }
 
@@ -63,6 +65,7 @@ export async function openToolFolders(initial: Config): Promise<ToolFolders> {
     watch(then) {
       changed = then;
     },
+    settled: () => (initial.folders.watch ? watching.check() : Promise.resolve()),
     close() {
       clearInterval(sweeping);
       watching.close();

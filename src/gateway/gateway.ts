@@ -118,6 +118,11 @@ export interface Gateway extends ProgramCalls {
    */
   change(request: ChangeRequest): Promise<ChangeReport>;
   /**
+   * Resolves when edits of files that were made before are in force, except of a file that somebody goes on writing.
+   * @internal
+   */
+  caughtUp(): Promise<void>;
+  /**
    * Registers an applier for future changes; returns the function that removes it.
    * @internal
    */
@@ -281,6 +286,7 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
       return { started, replaced, stopped, kept };
     },
     change: (request) => changes.change(request),
+    caughtUp: () => changes.caughtUp(),
     addApplier: (applier) => changes.add(applier),
     equip: defaults.equip,
     equipClients: (name, who) => root.equipClients(name, who),

@@ -1,7 +1,7 @@
 /** Watches the files that a gateway was created from: each edit requests a change. */
 import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
-import { stampOf, watchFile, watchFilesIn } from '../base/watch-file.ts';
+import { type FileWatcher, stampOf, watchFile, watchFilesIn } from '../base/watch-file.ts';
 import { writerOf } from '../base/writer.ts';
 import type { Config } from '../config/config.ts';
 import { findConfig, type LoadOptions } from '../config/find.ts';
@@ -49,6 +49,7 @@ export function followConfigAndSignal(
     name: 'watch of the configuration file',
     load: async () => holder.hold(await loadComplete(options)),
     apply: files.follow,
+    settled: () => Promise.all([files.settled(), trusted?.settled()]),
   });
   files.follow(gateway.config);
   signals.on('SIGHUP', reload);
@@ -105,6 +106,7 @@ export function followSecrets(gateway: Gateway): FollowingSecrets {
       // The files may have changed before they were watched.
       if (files.follow(config)) reload();
     },
+    settled: files.settled,
   });
   files.follow(gateway.config);
   reload();
@@ -125,10 +127,15 @@ export interface FollowingToolsets {
 export function followToolsets(gateway: Gateway): FollowingToolsets {
   const reread = () => void gateway.change({ toolsets: true });
   const watchers = gateway.toolsetFolders.map((folder) => watchFilesIn(folder, reread));
+  const remove = gateway.addApplier({
+    name: 'watch of the saved toolsets',
+    settled: () => Promise.all(watchers.map((watcher) => watcher.settled())),
+  });
   // The files may have changed before they were watched.
   reread();
   return {
     close() {
+      remove();
       for (const watcher of watchers) watcher.close();
     },
   };
@@ -137,6 +144,7 @@ export function followToolsets(gateway: Gateway): FollowingToolsets {
 interface FileWatch {
   /** Watches exactly the files of this configuration. Returns whether any of them is newly watched. */
   follow(config: Config): boolean;
+  settled(): Promise<unknown>;
   close(): void;
 }
 
@@ -145,7 +153,7 @@ function createFileWatch(
   tellsMissing: boolean,
   filesOf: (config: Config) => readonly string[],
 ): FileWatch {
-  const watchers = new Map<string, { close(): void }>();
+  const watchers = new Map<string, FileWatcher>();
   return {
     follow(config) {
       const files = new Set(filesOf(config));
@@ -154,6 +162,7 @@ function createFileWatch(
       for (const file of added) watchers.set(file, watchFile(file, changed, tellsMissing));
       return added.length > 0;
     },
+    settled: () => Promise.all([...watchers.values()].map((watcher) => watcher.settled())),
     close() {
       for (const watcher of watchers.values()) watcher.close();
       watchers.clear();

@@ -1,5 +1,5 @@
 /** Commands show and change the gateway that runs. They start no second copy of any server. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
@@ -106,6 +106,27 @@ describe('commands at a running gateway', () => {
     }
     await startHttp({ cwd, env });
     for (const [i, args] of alone.entries()) expect((await one(args)).stdout).toBe(before[i]);
+  });
+
+  it('see edits that were saved the moment before, and doctor waits for servers that are starting', async () => {
+    const { config, env } = project();
+    const { cwd } = await startHttp({ config, env });
+    const edit = (change: (text: string) => string) => {
+      const file = join(cwd, 'tools.toml');
+      writeFileSync(file, change(readFileSync(file, 'utf8')));
+    };
+    const said = async (...args: string[]) => (await runCli(args, { cwd, env })).stdout;
+    edit((text) => `${text}\n[agent_policies.ci]\ntool_overrides = { git = ["half"] }\n`);
+    expect(await said('explain', 'git_ok', '--agent', 'ci')).toContain('denied');
+    edit((text) => `${text}\n${serversToml({ late: server('basic', '--name', 'late', '--slow-start', '700') })}`);
+    expect(await said('doctor')).toMatch(/✓ late: up, \d+ tools?/);
+    edit((text) => text.replace('["half"] }', '["ok"] }'));
+    expect(await said('call', 'git_ok', '--agent', 'ci')).toMatch(/^\d+\n$/);
+    mkdirSync(join(cwd, '.toolgate', 'tools', 'notes'), { recursive: true });
+    writeFileSync(join(cwd, '.toolgate', 'tools', 'notes', 'hello.py'), 'tools = []\n');
+    expect(await said('status')).toMatch(/^ +notes +folder/m);
+    rmSync(join(cwd, '.toolgate', 'tools', 'notes'), { recursive: true });
+    expect(await said('status')).not.toMatch(/^ +notes +folder/m);
   });
 
   it('report what is wrong in the words of the gateway', async () => {

@@ -23,6 +23,7 @@ export async function runCommand(
   requireJson(request.headers);
   const body = await readJson(request, gateway.config.limits.body);
   if (!isObject(body)) throw new GatewayError('params_invalid', 'The body must be a JSON object.');
+  await gateway.caughtUp();
   await gateway.opening;
   const answer = await runInGateway(gateway, name as GatewayCommand, body as never);
   sendJson(response, 200, answer, [...headers, 'cache-control', 'no-store']);

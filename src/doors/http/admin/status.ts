@@ -16,12 +16,13 @@ export interface StartedAs {
 /** What `/admin/status` answers. `startedAs` is known on the operator's socket only. */
 export type StatusReport = GatewayStatus & Partial<StartedAs>;
 
-export function sendStatus(
+export async function sendStatus(
   gateway: Gateway,
   startedAs: StartedAs | null,
   response: ServerResponse,
   headers: readonly string[],
-): void {
+): Promise<void> {
+  await gateway.caughtUp();
   const report: StatusReport = { ...startedAs, ...gateway.status() };
   sendJson(response, 200, report, [...headers, 'cache-control', 'no-store']);
 }

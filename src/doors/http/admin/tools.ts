@@ -21,6 +21,7 @@ export async function useTool(
 ): Promise<void> {
   const name = decodePart(pathOf(request.url ?? '').slice(TOOLS_PATH.length + 1), 'tool');
   const agent = request.headers['x-agent-id'];
+  await gateway.caughtUp();
   await gateway.opening;
   const door = openCallDoor(gateway, name, typeof agent === 'string' ? agent : null);
   try {

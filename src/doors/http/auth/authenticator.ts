@@ -105,6 +105,7 @@ class CredentialAuthenticator implements Authenticator {
       name: 'credentials',
       readTokens: tokens.read,
       apply: (config) => this.apply(config),
+      settled: tokens.settled,
     });
   }
 

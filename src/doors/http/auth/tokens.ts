@@ -28,6 +28,8 @@ export interface Tokens {
   read(): Promise<boolean>;
   /** Applies the current configuration, and the file as it was last read. Tokens that were removed are revoked. */
   rebuild(): void;
+  /** Resolves when a change has been requested for an edit of the agents file that is on the disk now. */
+  settled(): Promise<void>;
   close(): void;
 }
 
@@ -97,6 +99,7 @@ export async function openTokens(gateway: Gateway, common: string | null): Promi
     find: (token) => known.get(sha256(token)),
     read,
     rebuild,
+    settled: () => watcher.settled(),
     close: () => watcher.close(),
   };
 }
