@@ -45,6 +45,7 @@ export default class ResultsReporter {
       skipped: cut ? 0 : skipped.length,
       cut,
       ms: Math.round(module.diagnostic().duration),
+      cpuMs: module.meta().cpuMs,
     });
   }
 

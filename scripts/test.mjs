@@ -4,6 +4,7 @@
 //   --ci          the usual tests, and then the wide ones as far as the time allows
 //   --soak        the long tests
 //   --only-tests  no set-up and no checks
+//   --cpu         names the files that took the most CPU time
 //   --root=FOLDER, --results=FOLDER, --deadlines=SOFT,HARD (in minutes)
 // All other arguments go to vitest.
 import { spawn } from 'node:child_process';
@@ -15,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ensurePrograms } from './programs.mjs';
 import { ensurePython } from './python.mjs';
-import { readResults } from './results.mjs';
+import { cpuMs, readResults } from './results.mjs';
 import { ensureBuilt, ensureInstalled, ensureTestTools, root, run } from './setup.mjs';
 import { stopWithNpm } from './stop-with-npm.mjs';
 
@@ -38,8 +39,10 @@ const MOST_UNSTEADY = 2;
 /** If more tests of a file are skipped than this, they are counted and not named. */
 const MOST_SKIPPED_NAMED = 3;
 const MOST_RESULTS_KEPT = 20;
+/** How many files `--cpu` names. */
+const MOST_BY_CPU = 40;
 
-const FLAGS = ['--wide', '--ci', '--soak', '--only-tests'];
+const FLAGS = ['--wide', '--ci', '--soak', '--only-tests', '--cpu'];
 const OPTIONS = ['--root=', '--results=', '--deadlines='];
 const given = process.argv.slice(2);
 const has = (flag) => given.includes(flag);
@@ -53,7 +56,13 @@ const startedAt = Date.now() - performance.now();
 
 const total = { passed: 0, failed: 0, skipped: 0, unsteady: 0, notRun: 0 };
 /** What the last lines name, by heading. */
-const named = { Skipped: [], 'Not run': [], 'Unsteady, passed only when run again alone': [], Failed: [] };
+const named = {
+  'By CPU time': [],
+  Skipped: [],
+  'Not run': [],
+  'Unsteady, passed only when run again alone': [],
+  Failed: [],
+};
 const resultFiles = [];
 let stoppedBy;
 let vitest;
@@ -187,6 +196,7 @@ function count(part, path, { files, failures, skips, errors, hasEnded, code, was
     else for (const { name, note } of inFile) named.Skipped.push(`${nameOf(file)}: ${name}${note ? ` (${note})` : ''}`);
   }
   for (const file of notRun) named['Not run'].push(nameOf(file));
+  if (has('--cpu')) named['By CPU time'].push(...byCpu(files).map(([file, line]) => `${line} ${nameOf(file)}`));
   total.notRun += notRun.length;
   total.unsteady += unsteady.length;
   // A worker that crashed is an error too, and its file has not ended.
@@ -202,6 +212,13 @@ function count(part, path, { files, failures, skips, errors, hasEnded, code, was
     fail(`${part.name}: vitest failed outside of any test.`);
   if (unsteady.length > 0 && total.unsteady > MOST_UNSTEADY)
     fail(`${total.unsteady} files are unsteady; at most ${MOST_UNSTEADY} may be.`);
+}
+
+/** The files that took the most, with the seconds of CPU and of the clock. */
+function byCpu(files) {
+  const seconds = (ms) => (ms / 1_000).toFixed(1).padStart(6);
+  const measured = [...files].filter(([, { cpuMs }]) => cpuMs > 0).sort(([, a], [, b]) => b.cpuMs - a.cpuMs);
+  return measured.slice(0, MOST_BY_CPU).map(([file, { cpuMs, ms }]) => [file, `${seconds(cpuMs)}${seconds(ms)}`]);
 }
 
 async function runVitest({ env, deadlines: [stopAt, killAt] }, path, args) {
@@ -271,6 +288,8 @@ function finish() {
   for (const [heading, lines] of Object.entries(named))
     if (lines.length > 0) console.log(`\n${heading}:\n${lines.map((line) => `  ${line}`).join('\n')}`);
   if (resultFiles.length > 0) console.log(`\nResults: ${resultFiles.map((path) => relative('', path)).join(', ')}`);
+  const minutes = (performance.now() / 60_000).toFixed(1);
+  console.log(`Took ${minutes} minutes, and ${Math.round(cpuMs() / 1_000)} seconds of CPU time in all processes.`);
   const { passed, failed, skipped, unsteady, notRun } = total;
   const more = Object.entries({ skipped, unsteady, 'not run': notRun }).filter(([, number]) => number > 0);
   console.log(

@@ -57,7 +57,7 @@ export function start(tests: Record<string, string>, ...args: string[]): Project
       const lines = child.stdout().trimEnd().split('\n');
       const first = lines.findIndex((line) => /^(Skipped|Not run|Unsteady.*|Failed):$/.test(line));
       const shown = lines.slice(first === -1 ? -1 : first);
-      return { code, lines: shown.filter((line) => line !== '' && !line.startsWith('Results: ')) };
+      return { code, lines: shown.filter((line) => line !== '' && !/^(Results: |Took )/.test(line)) };
     },
   };
 }
