@@ -3,8 +3,8 @@
  * with only its own dependencies on every supported version of Node.
  */
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync, symlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { childEnv, startChild } from '../support/child.ts';
@@ -21,6 +21,12 @@ const run = promisify(execFile);
 const newest: [string, string] = ['24', NODE_24];
 const newer: readonly [string, string][] = some([['22', NODE_22], newest], [newest]);
 const nodes: readonly [string, string][] = [['that runs the tests', process.execPath], ...newer];
+
+interface Manifest {
+  readonly bin: { readonly toolgate: string };
+  readonly dependencies: Record<string, string>;
+  readonly optionalDependencies: Record<string, string>;
+}
 
 function itOnEach(versions: typeof nodes, name: string, test: (node: string) => Promise<void>): void {
   for (const [version, node] of versions) it.skipIf(isMissingNode(node))(`${name} ${version}`, () => test(node));
@@ -106,6 +112,21 @@ describe('the package in another project', () => {
     return (await done.catch((error: { stdout: string }) => error)).stdout;
   }
 
+  /** As npm does it, but with the dependencies that are installed here, and only with those that the package names. */
+  async function install(tarball: string): Promise<void> {
+    const modules = join(folder, 'node_modules');
+    mkdirSync(join(modules, '.bin'), { recursive: true });
+    await run('tar', ['-xzf', tarball], { cwd: folder });
+    renameSync(join(folder, 'package'), join(modules, 'toolgate'));
+    const manifest = JSON.parse(readFileSync(join(modules, 'toolgate/package.json'), 'utf8')) as Manifest;
+    for (const name of Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })) {
+      mkdirSync(dirname(join(modules, name)), { recursive: true });
+      symlinkSync(join(root, 'node_modules', name), join(modules, name));
+    }
+    symlinkSync(join('../toolgate', manifest.bin.toolgate), bin);
+    chmodSync(bin, 0o755);
+  }
+
   beforeAll(async () => {
     // With the cache and the registry of the user's own npm.
     const npm = (...args: string[]) =>
@@ -116,9 +137,10 @@ describe('the package in another project', () => {
     const { stdout } = await npm('pack', root, '--json');
     const [packed] = JSON.parse(stdout) as { filename: string; files: { path: string }[] }[];
     files = packed!.files.map((file) => file.path);
-    await npm('install', '--prefer-offline', `./${packed!.filename}`);
+    if (isWide) await npm('install', '--prefer-offline', `./${packed!.filename}`);
+    else await install(packed!.filename);
     // Every TypeScript program for Node has these.
-    await run('mkdir', ['-p', join(folder, 'node_modules/@types')]);
+    mkdirSync(join(folder, 'node_modules/@types'), { recursive: true });
     for (const name of ['@types/node', 'undici-types'])
       symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
   }, 120_000);
@@ -162,7 +184,7 @@ describe('the package in another project', () => {
         const text = readFileSync(join(root, 'test/library', name), 'utf8');
         writeFiles(folder, { [`all/${name}`]: text.replaceAll('../../src/index.ts', 'toolgate') });
       }
-      await run('mkdir', ['-p', join(folder, 'all/node_modules')]);
+      mkdirSync(join(folder, 'all/node_modules'));
       for (const name of ['@modelcontextprotocol', 'vitest', 'zod'])
         symlinkSync(join(root, 'node_modules', name), join(folder, 'all/node_modules', name));
       // Errors in the types of those packages do not matter here.
