@@ -80,7 +80,7 @@ describe('writing a tool', () => {
     ['a.ts', typescript().replace("'Adds.'", "''"), /^Line 1: "add" has no description/, /a\.ts:1/],
     ['a.ts', 'x'.repeat(1024 * 1024 + 1), 'The code is too large', /1048577 bytes/],
   ])('refuses %s and writes nothing: %j', async (file, code, error, details) => {
-    await write('a.py', python('kept'));
+    writeFiles(tools, { 'math/a.py': python('kept') });
     const outcome = await write(file, code);
     expect(outcome).toEqual({ written: false, error: expect.anything(), details: expect.stringMatching(details) });
     expect((outcome as { error: string }).error).toMatch(error);
