@@ -7,6 +7,7 @@ import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
 import { tool } from '../support/tools.ts';
+import { onePart } from '../support/wide.ts';
 import { configWith } from './clients.ts';
 
 let gateway: HttpGateway;
@@ -15,12 +16,14 @@ beforeAll(async () => {
   gateway = await startHttp({ config: configWith('modern') });
 });
 
-describe.each([
+const TRANSPORTS = [
   ['http-only', '/mcp'],
   ['sse-only', '/sse'],
   // Falls back to the older transport after the answer to its attempt with the newer one.
   ['http-first', '/sse'],
-])('mcp-remote, %s', (transport, path) => {
+] as const;
+
+describe.each(onePart(TRANSPORTS.length, TRANSPORTS))('mcp-remote, %s', (transport, path) => {
   let connection: PipeConnection;
 
   beforeAll(async () => {

@@ -1,6 +1,5 @@
-/** Published clients against the demo of the README, in every run. `npm run test:wide` runs all of them. */
+/** Published SDKs and bridges against the demo of the README. */
 import { beforeAll } from 'vitest';
-import { isWide, onePart } from '../support/wide.ts';
 import { claim } from './rig/claims.ts';
 import { serveDemo } from './rig/place.ts';
 import { bridges, sdks } from './rig/published.ts';
@@ -12,6 +11,5 @@ beforeAll(async () => {
   origin = await serveDemo();
 }, 120_000);
 
-// Both SDKs run in python.test.ts, too.
-claim([...onePart(sdks.length, sdks), ...bridges], ['http'], () => origin);
-if (isWide) claim(sdks, ['stdio']);
+claim([...sdks, ...bridges], ['http'], () => origin);
+claim(sdks, ['stdio']);

@@ -11,7 +11,6 @@ import { openPipe } from '../support/connection.ts';
 import { root, runPage, type Sandbox } from '../support/docs-page.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
-import { onePart } from '../support/wide.ts';
 import { isNewcomerPage } from './pages.ts';
 
 /** Calls the tool on stdio with the arguments of the page, as a model would. */
@@ -41,9 +40,5 @@ describe('in an empty home folder, every block works as described', () => {
 
   const checks = { toolman_activate: activate, 'reviewer.mcp.json': review };
 
-  it.each(onePart(pages.length, pages))(
-    'docs/%s',
-    (page) => runPage(`docs/${page}`, checks, { isNewcomer: true }),
-    120_000,
-  );
+  it.each(pages)('docs/%s', (page) => runPage(`docs/${page}`, checks, { isNewcomer: true }), 120_000);
 });

@@ -5,7 +5,7 @@ import { describe, it } from 'vitest';
 import { root, runPage } from '../support/docs-page.ts';
 import { manifestChecks } from '../support/manifests.ts';
 import { isMissingPython } from '../support/needs.ts';
-import { onePart } from '../support/wide.ts';
+import { isWide, onePart } from '../support/wide.ts';
 import { embeddingChecks } from './embedding.ts';
 import { entryChecks } from './entries.ts';
 import { figureChecks } from './metrics.ts';
@@ -34,8 +34,8 @@ const NOT_RUN = ['README.md', 'api.md'];
 
 export function runPart(part: number): void {
   const written = readdirSync(join(root, 'docs')).filter((name) => !NOT_RUN.includes(name) && !isNewcomerPage(name));
-  const own = written.filter((_, i) => i % PARTS === part);
-  const pages = onePart(own.length, own);
+  // The usual run has only the first part, with one of all pages.
+  const pages = isWide ? written.filter((_, i) => i % PARTS === part) : onePart(written.length, written);
   describe('every block of a page works as described', () => {
     for (const page of pages.map((name) => `docs/${name}`))
       it.skipIf(NEED_PYTHON.includes(page) && isMissingPython('v1'))(page, () => runPage(page, checks), 120_000);

@@ -6,6 +6,7 @@ import { comeBack, openEvents, readAll, type SseEvent } from '../support/http-ev
 import { waitFor } from '../support/processes.ts';
 import { type RawSession, startSession } from '../support/raw-http.ts';
 import { server, serversToml } from '../support/server.ts';
+import { onePart } from '../support/wide.ts';
 
 const SERVERS = serversToml({ flood: server('flood'), up: server('changing'), asking: server('asking') });
 let gateway: HttpGateway;
@@ -35,7 +36,9 @@ const EVERYTHING = [
   { content: [{ type: 'text', text: 'flooded' }] },
 ];
 
-describe.each(['2025-03-26', '2025-06-18', '2025-11-25'])('replay in revision %s', (revision) => {
+/** The two without an event at the beginning of a stream are alike. */
+const REVISIONS = [...onePart(2, ['2025-03-26', '2025-06-18']), '2025-11-25'];
+describe.each(REVISIONS)('replay in revision %s', (revision) => {
   it('resumes the stream of a call when it drops after any one event', async () => {
     const session = await startSession(gateway, { revision });
     for (let kept = 1; kept <= STEPS + 1; kept++) {
@@ -191,8 +194,14 @@ describe('resuming with Last-Event-ID', () => {
       config: `controls = []\n[limits]\nunread = "1MiB"\nreplay = "64MiB"\n${SERVERS}`,
     });
     const session = await startSession(tight);
-    const steps = 80_000;
-    const stream = await openEvents(tight, '/mcp', session.headers, call('flood_flood', { progress: steps }, 't'));
+    // About 12 MB, which is more than the limit and what the system keeps for a connection.
+    const steps = 8_000;
+    const stream = await openEvents(
+      tight,
+      '/mcp',
+      session.headers,
+      call('flood_flood', { progress: steps, bytes: 1_500 }, 't'),
+    );
     const seen = [(await stream.next())!];
     stream.pause();
     await waitFor(() => tight.stderr().includes('limits.unread'));

@@ -86,7 +86,7 @@ it('a mounted gateway pauses an HTTP server while its reader does not read, and 
 
 it('a mounted gateway cuts off a reader that leaves more than limits.unread of a stdio server’s messages', async () => {
   const config = { servers: { pipe: serverEntry('flood') }, limits: { unread: '1MiB' } };
-  const { gateway, reader } = await openStream(config, 'pipe_flood', { progress: 40_000 });
+  const { gateway, reader } = await openStream(config, 'pipe_flood', { progress: 4_000, bytes: 1_500 });
   const { value: first } = await reader.read();
   await waitFor(() => gateway.metrics.cut === 1);
   // The reader must not take what it has for the whole reply.

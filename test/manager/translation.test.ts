@@ -5,13 +5,14 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { serveRegistry } from '../../src/manager/installer/local-registry.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { runCli } from '../support/cli.ts';
 import { type ManagedDock, startManaged } from '../support/manager.ts';
 import { isMissingPython } from '../support/needs.ts';
 import { tempFolder } from '../support/temp.ts';
+import { onePart } from '../support/wide.ts';
 
 const SERVER = `import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { z } from 'zod';
@@ -156,17 +157,16 @@ async function translate(dock: ManagedDock, target: keyof typeof TARGETS): Promi
 
 const config = 'controls = []\nfolders.watch = false\nrepositories.from = "local"\n';
 
-it('translates a repository to TypeScript', async () => {
-  await translate(await startManaged({ config }), 'typescript');
-}, 120_000);
-
-it.skipIf(isMissingPython('v1'))(
-  'translates a repository to Python',
-  async () => {
-    await translate(await startManaged({ config, python: true }), 'python');
-  },
-  240_000,
-);
+const targets = Object.keys(TARGETS) as (keyof typeof TARGETS)[];
+describe.each(onePart(targets.length, targets))('to %s', (target) => {
+  it.skipIf(target === 'python' && isMissingPython('v1'))(
+    'translates a repository',
+    async () => {
+      await translate(await startManaged({ config, python: target === 'python' }), target);
+    },
+    240_000,
+  );
+});
 
 it('finds servers in a registry, writes them to the configuration, or reads their source', async () => {
   const folder = tempFolder();

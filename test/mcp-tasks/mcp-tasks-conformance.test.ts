@@ -6,7 +6,7 @@ import { at, command, configOf, startTasks } from '../support/mcp-tasks.ts';
 import { server } from '../support/server.ts';
 import { isWide, onePart, some } from '../support/wide.ts';
 
-const SCENARIOS = onePart(3, [
+const SCENARIOS = onePart(9, [
   'tasks-capability-negotiation',
   'tasks-dispatch-and-envelope',
   'tasks-lifecycle',
