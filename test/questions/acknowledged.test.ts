@@ -3,9 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
 import { callModern, jsonOf } from '../support/questions.ts';
+import { onePart } from '../support/wide.ts';
 import { CLIENTS, expectHeard, listen, listenModern, start } from './hearers.ts';
 
-const SERVERS = ['modern stdio', 'modern http'] as const;
+const SERVERS = onePart(2, ['modern stdio', 'modern http'] as const);
 
 describe.each(CLIENTS.flatMap((client) => SERVERS.map((upstream) => [client, upstream] as const)))(
   'a subscription of a %s client to a server called %s',
@@ -52,7 +53,8 @@ describe.each(CLIENTS.flatMap((client) => SERVERS.map((upstream) => [client, ups
       const started = performance.now();
       if (client === 'legacy') await expect(listen(client, gateway, one)).rejects.toThrow('0.7 s');
       else expect((await listenModern(gateway, one)).honoured).toEqual({ resourceSubscriptions: [] });
-      expect(performance.now() - started).toBeLessThan(3000);
+      // Without that timeout it would wait for minutes.
+      expect(performance.now() - started).toBeLessThan(20_000);
     });
   },
 );

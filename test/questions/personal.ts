@@ -3,11 +3,12 @@
 import { type GatewayOptions, startHttp } from '../support/gateway.ts';
 import { runningServers } from '../support/in-process-server.ts';
 import { server, startListening } from '../support/server.ts';
-import { some } from '../support/wide.ts';
+import { isWide, onePart, some } from '../support/wide.ts';
 
 const ALL = ['stdio', 'http', 'sse'] as const;
 export type Over = (typeof ALL)[number];
-export const OVER: readonly Over[] = some(ALL, ['stdio', 'http']);
+/** Those that a claim about every transport is tested with. */
+export const OVER: readonly Over[] = isWide ? ALL : onePart(2, ['stdio', 'http']);
 
 /** The transport of a server, and whether clients share it. */
 export const SHARED_OVER: readonly (readonly [Over, 'project' | 'session'])[] = some(

@@ -10,6 +10,7 @@ import { errorOf, textOf } from '../support/modern-servers.ts';
 import { waitFor } from '../support/processes.ts';
 import { type Answering, type Asked, accept, jsonOf, openLegacy, openLegacyPipe } from '../support/questions.ts';
 import { server } from '../support/server.ts';
+import { onePart } from '../support/wide.ts';
 
 const UPSTREAMS = ['legacy stdio', 'legacy http', 'modern stdio', 'modern http'] as const;
 
@@ -22,7 +23,7 @@ async function configOf(upstream: (typeof UPSTREAMS)[number]): Promise<string> {
   return `controls = []\n\n[[servers]]\nnamespace = ""\n${place}\n`;
 }
 
-describe.each(UPSTREAMS)('a server called %s', (upstream) => {
+describe.each(onePart(2, UPSTREAMS))('a server called %s', (upstream) => {
   let config: string;
   let gateway: HttpGateway;
   beforeAll(async () => {

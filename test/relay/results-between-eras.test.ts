@@ -1,7 +1,7 @@
 /** A result is the same for legacy and modern clients, byte for byte, except for members that the eras prescribe. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isWide, onePart, runs } from '../support/wide.ts';
+import { isWide, onePart } from '../support/wide.ts';
 import { core, manner, modernFields, objectOf, withFields } from './arbitrary.ts';
 import { ERA_FIELDS, heard, isLong, splitOutcome } from './eras.ts';
 import { megabyte } from './json.ts';
@@ -21,7 +21,7 @@ import {
   useRoutes,
 } from './paths.ts';
 
-const RUNS = runs(2000);
+const RUNS = isWide ? 800 : 200;
 const routes = useRoutes();
 
 async function receive(path: Path, method: Method, result: string, how = ''): Promise<string> {

@@ -5,7 +5,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
@@ -106,9 +106,13 @@ async function refused(response: Response): Promise<Refusal> {
 }
 
 describe('a server that is not there', () => {
+  let plain: HttpGateway;
+  beforeAll(async () => {
+    ({ gateway: plain } = await startAway());
+  });
+
   it('is told over REST with 503, the reason and a time to try again', async () => {
-    const { gateway } = await startAway();
-    const { origin } = gateway;
+    const { origin } = plain;
     const own = (name: string) => name.slice(name.indexOf('_') + 1);
     for (const [namespace, name, why] of REASONS) {
       const post = { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } };
@@ -133,8 +137,7 @@ describe('a server that is not there', () => {
   });
 
   it('has its state and the reason in /namespaces, and is named with the tools of the others in /tools', async () => {
-    const { gateway } = await startAway();
-    const states = (await (await fetch(`${gateway.origin}/namespaces`)).json()) as object[];
+    const states = (await (await fetch(`${plain.origin}/namespaces`)).json()) as object[];
     expect(states).toEqual([
       { name: 'up', tool_count: 1, state: 'up' },
       { name: 'git', tool_count: 0, state: 'down', reason: expect.stringContaining('exited with code 3') },
@@ -143,7 +146,7 @@ describe('a server that is not there', () => {
       { name: 'slow', tool_count: 0, state: 'starting', reason: '' },
       { name: 'wrong', tool_count: 0, state: 'broken', reason: expect.stringContaining('timout') },
     ]);
-    const { tools, unavailable } = (await (await fetch(`${gateway.origin}/tools`)).json()) as {
+    const { tools, unavailable } = (await (await fetch(`${plain.origin}/tools`)).json()) as {
       tools: unknown[];
       unavailable: { server: string; state: string }[];
     };
@@ -243,6 +246,10 @@ describe('a policy', () => {
       outsider: { allowed_servers: ['up'], tool_overrides: { up: ['*'] } },
     },
   };
+  let gateway: HttpGateway;
+  beforeAll(async () => {
+    ({ gateway } = await startAway(policy));
+  });
 
   /** Every answer about a tool of a namespace, without the names that were asked for. */
   async function answersAbout({ origin, connect }: HttpGateway, name: string, namespace: string, who: string) {
@@ -263,7 +270,6 @@ describe('a policy', () => {
   }
 
   it('hides a server that is not there from an agent that may not use it, in the words for one that does not exist', async () => {
-    const { gateway } = await startAway(policy);
     const absent = await answersAbout(gateway, 'zzz_thing', 'zzz', 'outsider');
     for (const namespace of ['git', 'never', 'weather', 'slow', 'wrong'])
       expect(await answersAbout(gateway, `${namespace}_thing`, namespace, 'outsider')).toEqual(absent);
@@ -275,7 +281,6 @@ describe('a policy', () => {
   });
 
   it('hides an item of a server that is not there, in the words for one that does not exist', async () => {
-    const { gateway } = await startAway(policy);
     const headers = agent('half');
     const { client } = await gateway.connect({ headers });
     expect((await callError(client, 'git_status')).code).toBe('source_unavailable');

@@ -5,7 +5,8 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
-import { alive, running, waitFor } from '../support/processes.ts';
+import { killServer, runningServers } from '../support/in-process-server.ts';
+import { alive, waitFor } from '../support/processes.ts';
 import {
   call,
   callError,
@@ -19,10 +20,7 @@ import {
   toolsToBe,
 } from '../support/running-gateway.ts';
 import { fixture, server } from '../support/server.ts';
-import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
-
-useProcesses('servers');
 
 const crash = { namespace: 'crash', command: server('crash') };
 const other = { namespace: 'other', command: server('basic', '--tools', 'echo,whoami') };
@@ -101,7 +99,7 @@ it('sends one notification for each list that a dead server contributed to', asy
   ];
   const changes = () => (['tools', 'resources', 'prompts'] as const).map((kind) => gateway.changes(kind));
   const before = await lists();
-  for (const pid of running(name)) process.kill(pid, 'SIGKILL');
+  for (const pid of runningServers(name)) killServer(pid);
   await waitFor(() => changes().join() === '1,1,1');
   expect(await lists()).toEqual([otherTools, [], [], []]);
   await waitFor(() => changes().join() === '2,2,2');
@@ -137,7 +135,7 @@ it('fails every running call of the dead server, and no call to another server',
   const others = Array.from({ length: 20 }, (_, n) => callText(client, 'slow_echo', { n }));
   // This is answered after the twenty calls, so they have all arrived.
   await callText(client, 'hang_cancelled');
-  process.kill(pid, 'SIGKILL');
+  killServer(pid);
   const { value, ms } = await timed(Promise.all(ours));
   // A call that is not failed at once would end with its timeout of five minutes.
   expect(ms).toBeLessThan(10_000);

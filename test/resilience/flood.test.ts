@@ -8,10 +8,7 @@ import { startHttp, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { callText, memoryOf, received, toml, toolNames } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
-import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
-
-useProcesses('servers');
 
 const flood = (...args: (string | number)[]) => ({ namespace: 'f', command: server('flood', ...args) });
 

@@ -3,14 +3,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { startStdio } from '../support/gateway.ts';
-import { alive, running, waitFor } from '../support/processes.ts';
+import { isServerRunning, runningServers } from '../support/in-process-server.ts';
+import { waitFor } from '../support/processes.ts';
 import { callText, toml } from '../support/running-gateway.ts';
-import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { some } from '../support/wide.ts';
 import { downs, hang, methodsIn, often } from './health.ts';
-
-useProcesses('servers');
 
 describe('a working server is not restarted by health checks', () => {
   const working: [string, object, string, string][] = [
@@ -59,10 +57,10 @@ describe('a working server is not restarted by health checks', () => {
     const { client } = await startStdio({ config: toml([entry], { health_interval: '50ms' }) });
     const pid = Number(await callText(client, 'h_ok'));
     // If the checks counted as use, it would never be stopped.
-    await waitFor(() => !alive(pid));
+    await waitFor(() => !isServerRunning(pid));
     expect(methodsIn(log)).toContain('ping');
     // The time of several checks.
     await sleep(300);
-    expect(running(name)).toEqual([]);
+    expect(runningServers(name)).toEqual([]);
   });
 });

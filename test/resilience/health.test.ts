@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
-import { alive, waitFor } from '../support/processes.ts';
+import { isServerRunning } from '../support/in-process-server.ts';
+import { waitFor } from '../support/processes.ts';
 import {
   call,
   callError,
@@ -16,11 +17,8 @@ import {
   toolsToBe,
 } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
-import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
-import { DOWN, downs, halt, hang, methodsIn, often, other, otherTools } from './health.ts';
-
-useProcesses('servers');
+import { asProcess, DOWN, downs, halt, hang, methodsIn, often, other, otherTools } from './health.ts';
 
 const hangTools = ['ok', 'hang', 'freeze', 'block', 'cancelled', 'slow'].map((name) => `h_${name}`);
 
@@ -29,7 +27,8 @@ describe('a server that hangs', () => {
     ['reads on and says nothing', 'freeze'],
     ['has stopped altogether', 'halt'],
   ])('and %s is restarted: its tools disappear with one notification and return with one', async (_, how) => {
-    const gateway = await startStdio({ config: toml([hang(), other], often) });
+    const entry = how === 'halt' ? asProcess(hang()) : hang();
+    const gateway = await startStdio({ config: toml([entry, other], often) });
     const { client } = gateway;
     const before = Number(await callText(client, 'h_ok'));
     expect(await toolNames(client)).toEqual([...hangTools, ...otherTools]);
@@ -40,7 +39,7 @@ describe('a server that hangs', () => {
     await waitFor(() => gateway.changes('tools') === told + 2);
     expect(await toolNames(client)).toEqual([...hangTools, ...otherTools]);
     // The old and the new process never run at the same time.
-    expect(alive(before)).toBe(false);
+    expect(isServerRunning(before)).toBe(false);
     expect(Number(await callText(client, 'h_ok'))).not.toBe(before);
     expect(gateway.changes('tools')).toBe(told + 2);
     expect(downs(gateway)).toHaveLength(1);
@@ -48,7 +47,8 @@ describe('a server that hangs', () => {
 
   it('is detected if it is modern', async () => {
     const command = server('modern', '--era', 'modern');
-    const gateway = await startStdio({ config: toml([{ namespace: 'm', command, timeout: '1s' }], often) });
+    const entry = asProcess({ namespace: 'm', command, timeout: '1s' });
+    const gateway = await startStdio({ config: toml([entry], often) });
     const before = Number(await callText(gateway.client, 'm_pid'));
     // It answers the health checks for a while: several pass in this time.
     await sleep(1000);
@@ -77,17 +77,17 @@ describe('a server that hangs', () => {
   });
 
   it('is restarted if a call blocks it for longer than its timeout', async () => {
-    const gateway = await startStdio({ config: toml([hang()], often) });
+    const gateway = await startStdio({ config: toml([asProcess(hang())], often) });
     const before = Number(await callText(gateway.client, 'h_ok'));
     expect(await callError(gateway.client, 'h_block', { ms: 60_000 })).toMatchObject({ code: 'source_timeout' });
     await logged(gateway, DOWN, 10_000);
-    await waitFor(() => !alive(before));
+    await waitFor(() => !isServerRunning(before));
     await toolsToBe(gateway.client, hangTools, 10_000);
   });
 
   it('is detected on a connection with share = "session"', async () => {
     const entry = { namespace: 'b', command: server('basic', '--tools', 'whoami'), share: 'session', timeout: '1s' };
-    const gateway = await startHttp({ config: toml([entry], often), args: ['--log-level', 'info'] });
+    const gateway = await startHttp({ config: toml([asProcess(entry)], often), args: ['--log-level', 'info'] });
     const [{ client: one }, { client: two }] = [await gateway.connect(), await gateway.connect()];
     const [first, second] = [await pidOf(one, 'b'), await pidOf(two, 'b')];
     halt(first);
@@ -95,7 +95,7 @@ describe('a server that hangs', () => {
     const third = await pidOf(one, 'b');
     expect([first, second]).not.toContain(third);
     expect(await pidOf(two, 'b')).toBe(second);
-    await waitFor(() => !alive(first));
+    await waitFor(() => !isServerRunning(first));
   });
 });
 

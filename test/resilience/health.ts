@@ -12,6 +12,11 @@ export const hang = (...args: (string | number)[]) => ({
   command: server('hang', ...args),
   timeout: '1s',
 });
+/** Only a process can be suspended or blocked. A shell starts it, so that it does not run in the process of the test. */
+export const asProcess = <Entry extends { command: string }>(entry: Entry): Entry => ({
+  ...entry,
+  command: `exec ${entry.command}`,
+});
 /** The log line about a server that does not answer its checks. */
 export const DOWN = 'down: does not answer';
 

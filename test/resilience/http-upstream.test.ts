@@ -19,9 +19,6 @@ import {
   toolsToBe,
 } from '../support/running-gateway.ts';
 import { server, startHttpServer } from '../support/server.ts';
-import { useProcesses } from '../support/switch.ts';
-
-useProcesses('servers');
 
 /** A web server with custom answers. */
 async function startFake(handle: (request: IncomingMessage, response: ServerResponse, body: string) => void) {

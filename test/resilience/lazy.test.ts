@@ -3,13 +3,11 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { type StdioGateway, startStdio } from '../support/gateway.ts';
-import { alive, running, waitFor } from '../support/processes.ts';
+import { isServerRunning, runningServers } from '../support/in-process-server.ts';
+import { waitFor } from '../support/processes.ts';
 import { callError, callText, logged, pidOf, replaceFile, timed, toml, toolNames } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
-import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
-
-useProcesses('servers');
 
 let count = 0;
 /** A server whose process can be found by name. */
@@ -39,9 +37,9 @@ it('lists a lazy server from its stored items without a process, and starts it o
   const { client } = gateway;
   expect(await toolNames(client)).toEqual(['l_echo', 'l_whoami']);
   expect((await client.listResources()).resources.map(({ uri }) => uri)).toEqual(['l_note://1']);
-  expect(running(name)).toEqual([]);
+  expect(runningServers(name)).toEqual([]);
   expect(await callText(client, 'l_echo', { a: 1 })).toBe('{"a":1}');
-  expect(running(name)).toHaveLength(1);
+  expect(runningServers(name)).toHaveLength(1);
   // Nothing has changed, so no client is notified.
   expect(gateway.changes('tools')).toBe(0);
 });
@@ -51,14 +49,14 @@ it('starts a lazy server once for many concurrent calls', async () => {
   const { client } = await startAgain(toml([entry]));
   const pids = await Promise.all(Array.from({ length: 20 }, () => pidOf(client, 'l')));
   expect(new Set(pids).size).toBe(1);
-  expect(running(name)).toEqual([pids[0]]);
+  expect(runningServers(name)).toEqual([pids[0]]);
 });
 
 it('starts a lazy server once with the gateway if no items are stored', async () => {
   const { name, entry } = lazy();
   const { client, cwd } = await startStdio({ config: toml([entry]) });
   expect(await toolNames(client)).toEqual(['l_echo', 'l_whoami']);
-  expect(running(name)).toHaveLength(1);
+  expect(runningServers(name)).toHaveLength(1);
   expect(await waitFor(() => offersIn(cwd)[0])).toMatch(/^[0-9a-f]{32}\.json$/);
 });
 
@@ -66,8 +64,8 @@ it('stops an idle server, keeps it listed, and starts it again on the next call'
   const { name, entry } = lazy({ start: 'eager', idle_stop: '400ms' });
   const gateway = await startStdio({ config: toml([entry]) });
   const first = await pidOf(gateway.client, 'l');
-  await waitFor(() => !alive(first));
-  expect(running(name)).toEqual([]);
+  await waitFor(() => !isServerRunning(first));
+  expect(runningServers(name)).toEqual([]);
   expect(await toolNames(gateway.client)).toEqual(['l_echo', 'l_whoami']);
   const second = await pidOf(gateway.client, 'l');
   expect(second).not.toBe(first);
@@ -135,7 +133,7 @@ it('starts a sleeping server when it is made eager', async () => {
   const { name, entry } = lazy();
   const gateway = await startAgain(toml([entry]));
   await toolNames(gateway.client);
-  expect(running(name)).toEqual([]);
+  expect(runningServers(name)).toEqual([]);
   replaceFile(gateway.cwd, toml([{ ...entry, start: 'eager' }]));
-  await waitFor(() => running(name).length === 1);
+  await waitFor(() => runningServers(name).length === 1);
 });

@@ -5,9 +5,6 @@ import { startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { callError, callText, logged, logOf, memoryOf, timed, toml, toolNames } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
-import { useProcesses } from '../support/switch.ts';
-
-useProcesses('servers');
 
 const odd = (...args: string[]) => ({
   namespace: 'odd',

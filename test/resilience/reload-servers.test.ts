@@ -4,7 +4,8 @@
  */
 import { describe, expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
-import { alive, running, waitFor } from '../support/processes.ts';
+import { isServerRunning, runningServers } from '../support/in-process-server.ts';
+import { waitFor } from '../support/processes.ts';
 import {
   call,
   callError,
@@ -18,9 +19,6 @@ import {
   toolsToBe,
 } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
-import { useProcesses } from '../support/switch.ts';
-
-useProcesses('servers');
 
 const basic = (namespace: string, ...args: (string | number)[]) => ({
   namespace,
@@ -106,7 +104,7 @@ describe('a server whose command changed', () => {
     await waitFor(() => load.calls() > calls + 10);
     expect(await load.stop()).toEqual([]);
     expect(JSON.parse(await callText(client, 's_whoami')).name).toBe('two');
-    await waitFor(() => !alive(before));
+    await waitFor(() => !isServerRunning(before));
   });
 
   it('finishes its calls in the old process', async () => {
@@ -116,9 +114,9 @@ describe('a server whose command changed', () => {
     const slow = callText(client, 'h_slow', { ms: 2000, tag: 'old' });
     replaceFile(cwd, toml([hang('two')]));
     await waitFor(async () => Number(await callText(client, 'h_ok')) !== before);
-    expect(alive(before)).toBe(true);
+    expect(isServerRunning(before)).toBe(true);
     expect(await slow).toBe('slow old');
-    await waitFor(() => !alive(before));
+    await waitFor(() => !isServerRunning(before));
   });
 
   it('stays in its old process if the file is changed back in time', async () => {
@@ -126,9 +124,9 @@ describe('a server whose command changed', () => {
     const { client, cwd } = await startStdio({ config: toml([basic('s')]) });
     const before = await pidOf(client, 's');
     replaceFile(cwd, toml([basic('s', '--name', name, '--slow-start', 5000)]));
-    await waitFor(() => running(name).length === 1);
+    await waitFor(() => runningServers(name).length === 1);
     replaceFile(cwd, toml([basic('s')]));
-    await waitFor(() => running(name).length === 0);
+    await waitFor(() => runningServers(name).length === 0);
     expect(await pidOf(client, 's')).toBe(before);
   });
 
@@ -137,10 +135,10 @@ describe('a server whose command changed', () => {
     const names = [1, 2, 3].map((n) => `newest-${process.pid}-${n}`);
     for (const name of names) {
       replaceFile(cwd, toml([basic('s', '--name', name, '--slow-start', 700)]));
-      await waitFor(() => running(name).length === 1);
+      await waitFor(() => runningServers(name).length === 1);
     }
     await waitFor(async () => JSON.parse(await callText(client, 's_whoami')).name === names[2]);
-    await waitFor(() => names.slice(0, 2).every((name) => running(name).length === 0));
+    await waitFor(() => names.slice(0, 2).every((name) => runningServers(name).length === 0));
   });
 
   it('keeps its activations', async () => {
@@ -166,9 +164,9 @@ describe('a server that was removed', () => {
     await toolsToBe(client, ['b_echo', 'b_whoami']);
     await waitFor(() => gateway.changes('tools') === 1);
     expect((await call(client, 'h_ok')).isError).toBe(true);
-    expect(alive(pid)).toBe(true);
+    expect(isServerRunning(pid)).toBe(true);
     expect((await slow).value).toBe('slow last');
-    await waitFor(() => !alive(pid));
+    await waitFor(() => !isServerRunning(pid));
   });
 
   it('is stopped even while it is still starting', async () => {
@@ -177,9 +175,9 @@ describe('a server that was removed', () => {
     const { client, cwd } = await startStdio({ config });
     const hung = { namespace: 'h', command: server('hang', '--name', name, '--on', 'initialize') };
     replaceFile(cwd, toml([basic('b'), hung]));
-    await waitFor(() => running(name).length === 1);
+    await waitFor(() => runningServers(name).length === 1);
     replaceFile(cwd, config);
-    await waitFor(() => running(name).length === 0);
+    await waitFor(() => runningServers(name).length === 0);
     expect(await callText(client, 'b_echo')).toBe('{}');
   });
 

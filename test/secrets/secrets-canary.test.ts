@@ -165,7 +165,12 @@ async function drive(client: Pick<Caller, 'callTool'>, crashes = isWide): Promis
   for (const name of ['l_error', 'l_tell', 'l_broken', 'l_hang', 'l_crash', 'no_such', 'dead_x', 'echo_x'])
     said.push(await call(name));
   for (const folder of ['ts', 'py'])
-    for (const tool of [...(folder === 'py' ? ['break_down'] : []), ...TOOLS, ...(crashes ? ['crash'] : [])])
+    for (const tool of [
+      ...(folder === 'py' ? ['break_down'] : []),
+      ...TOOLS,
+      // How the output of a crash is reported does not depend on the language, and a Python worker takes long to start.
+      ...(crashes && (isWide || folder === 'ts') ? ['crash'] : []),
+    ])
       said.push(await call(`${folder}_${tool}`));
   return said.join('\n');
 }

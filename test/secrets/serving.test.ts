@@ -4,6 +4,7 @@
  */
 import { chmodSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { openSecretStore, type SecretStore } from '../../src/store/secrets.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
@@ -162,6 +163,7 @@ describe('a folder of tools', () => {
           const result = await client.callTool({ name: 'ts_ask', arguments: { name: 'COLOUR' } });
           calls++;
           if (result.isError === true || !JSON.stringify(result).includes('blue')) failed.push(result);
+          await sleep(20);
         }
       }),
     );

@@ -12,9 +12,15 @@ import { isWide } from '../support/wide.ts';
 
 useProcesses();
 
-/** A folder with an executable script that becomes Toolgate with these arguments. */
+/**
+ * A folder with an executable script that becomes Toolgate with these arguments. A server does not get our TOOLGATE_SHARED,
+ * and gateways in the background would outlive the test.
+ */
 function wrapped(args: string, files: Record<string, string>): string {
-  const cwd = tempFolder({ wrapper: `#!/bin/sh\nexec ${process.execPath} ${bin} ${args}\n`, ...files });
+  const cwd = tempFolder({
+    wrapper: `#!/bin/sh\nexport TOOLGATE_SHARED=0\nexec ${process.execPath} ${bin} ${args}\n`,
+    ...files,
+  });
   chmodSync(join(cwd, 'wrapper'), 0o755);
   return cwd;
 }
@@ -57,7 +63,7 @@ describe('a wrapper that starts Toolgate', () => {
   it('with a copy of its configuration ends after a few of them', async () => {
     const cwd = wrapped('', {});
     // Each one writes another file, so none finds its own among those around it.
-    const script = `#!/bin/sh\ncopy=$(mktemp -d ${cwd}/copyXXXXXX)\ncp ${cwd}/tools.toml $copy\necho "$TOOLGATE_INSIDE" >> ${cwd}/depths\nexec ${process.execPath} ${bin} --config $copy/tools.toml\n`;
+    const script = `#!/bin/sh\ncopy=$(mktemp -d ${cwd}/copyXXXXXX)\ncp ${cwd}/tools.toml $copy\necho "$TOOLGATE_INSIDE" >> ${cwd}/depths\nexport TOOLGATE_SHARED=0\nexec ${process.execPath} ${bin} --config $copy/tools.toml\n`;
     writeFiles(cwd, { wrapper: script });
     const config = `start_wait = "0s"\n${serversToml({ gw: join(cwd, 'wrapper') })}`;
     // As if others were around it already, because each of them takes a second to start.

@@ -122,7 +122,7 @@ export function callAlways(url: string, expected: Record<string, string>): Neigh
       slowest = Math.max(slowest, performance.now() - start);
       calls++;
       if (text !== answer) failures.push(`${name}: ${text}`);
-      await sleep(10);
+      await sleep(50);
     }
   });
   return {

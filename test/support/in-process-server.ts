@@ -13,7 +13,7 @@ import {
   spawnServer,
 } from '../../src/sources/spawn.ts';
 import { fixture } from './fixtures.ts';
-import { running as processesWith } from './processes.ts';
+import { alive, running as processesWith } from './processes.ts';
 import { serversAreProcesses } from './switch.ts';
 
 /** The others need a process: they crash, block, do not end, or write more than is read. */
@@ -69,6 +69,11 @@ export function killServer(pid: number, signal: NodeJS.Signals = 'SIGKILL'): voi
 export function runningServers(text: string): number[] {
   const here = [...running].filter(([, { command }]) => command.includes(text)).map(([pid]) => pid);
   return [...here, ...processesWith(text)];
+}
+
+/** Whether the server with this id runs, as a process or here. */
+export function isServerRunning(pid: number): boolean {
+  return running.has(pid) || alive(pid);
 }
 
 /** Whether the command is a fixture that is to run in this process. */

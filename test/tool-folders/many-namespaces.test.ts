@@ -17,8 +17,8 @@ useProcesses();
 
 /** Long enough for a worker on a busy machine. */
 const PATIENCE = 60_000;
-const COUNT = isWide ? 20 : 3;
-const FAULTS = isWide ? 40 : 5;
+const COUNT = isWide ? 6 : 3;
+const FAULTS = isWide ? 15 : 5;
 
 const TS = {
   file: 'tools.ts',

@@ -1,11 +1,9 @@
 /** Folders of tools named in the configuration: served as their entries say, from any location. */
-import { execFile } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
-import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { childEnv } from '../support/child.ts';
-import { bin, type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
+import { runCli } from '../support/cli.ts';
+import { type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
 import { passMidnight } from '../support/midnight.ts';
 import { isWithoutIsolation } from '../support/needs.ts';
 import { waitFor } from '../support/processes.ts';
@@ -106,12 +104,7 @@ it('folders named in the configuration are in the first tool list on stdio', asy
 });
 
 describe('folders named in the configuration, on the command line', () => {
-  const run = promisify(execFile);
-  const toolgate = (cwd: string, args: string[], env = {}) =>
-    run(process.execPath, [bin, ...args], { cwd, env: childEnv(env) }).then(
-      ({ stdout, stderr }) => ({ stdout, stderr }),
-      ({ stdout, stderr }: { stdout: string; stderr: string }) => ({ stdout, stderr }),
-    );
+  const toolgate = (cwd: string, args: string[]) => runCli(args, { cwd });
 
   it('are listed with their files, and can be deleted only if they are in the data folder', async () => {
     const cwd = tempFolder({ ...files, 'tools.toml': config });
@@ -134,8 +127,11 @@ describe('folders named in the configuration, on the command line', () => {
       'loud/a.ts': tool('a', 'return "a";'),
       'tools.toml': '[servers.loud]\nfolder = "loud"\n',
     });
-    const list = async (env = {}) =>
-      JSON.parse((await toolgate(cwd, ['list', 'servers', '--json'], env)).stdout) as Record<string, unknown>[];
+    const list = async (options: Partial<Parameters<typeof runCli>[1]> = {}) =>
+      JSON.parse((await runCli(['list', 'servers', '--json'], { cwd, ...options })).stdout) as Record<
+        string,
+        unknown
+      >[];
     const level = (await isWithoutIsolation()) ? 'process' : 'bubblewrap';
     expect(await list()).toMatchObject([{ key: 'loud', kind: 'folder', state: 'up', isolation: level }]);
     writeFileSync(join(cwd, 'tools.toml'), '[servers.loud]\nfolder = "loud"\nisolation = "off"\n');
@@ -145,7 +141,8 @@ describe('folders named in the configuration, on the command line', () => {
     const programs = tempFolder();
     symlinkSync(process.execPath, join(programs, 'node'));
     const PATH = [programs, dirname(process.execPath)].filter((one) => !one.startsWith('/usr')).join(delimiter);
-    const [without] = await list({ PATH });
+    // As a process, because this one knows already that bubblewrap works.
+    const [without] = await list({ env: { PATH }, process: true });
     expect(without).toMatchObject({ state: 'down', isolation: 'process' });
     expect(without!.detail).toContain(
       'isolation is "required", but bubblewrap does not work here (it is not installed). Install bubblewrap, or set',

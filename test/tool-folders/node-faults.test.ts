@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { within } from '../support/child.ts';
 import { waitFor } from '../support/processes.ts';
-import type { Files } from '../support/temp.ts';
+import { type Files, tempFolder } from '../support/temp.ts';
 import { attach, describeOnNodes, startWorker, type TestWorker, textOf, type WorkerOptions } from './worker.ts';
 
 const tool = (name: string, body: string) =>
@@ -229,10 +229,18 @@ describeOnNodes((node) => {
     });
 
     it('ends a worker that is still loading', async () => {
-      const worker = start({ 'a.ts': 'export {};\nfor (;;);' });
-      worker.catch(() => {});
+      const mark = join(tempFolder(), 'loading');
+      const loading = `import { writeFileSync } from 'node:fs';\nwriteFileSync(${JSON.stringify(mark)}, '');\nfor (;;);`;
+      let isReady = false;
+      start({ 'a.ts': loading }).then(
+        () => {
+          isReady = true;
+        },
+        () => {},
+      );
+      await waitFor(() => existsSync(mark));
       // The test's cleanup closes the standard input and checks that the worker exits.
-      expect(await within(2_000, worker)).toBeUndefined();
+      expect(isReady).toBe(false);
     });
   });
 });

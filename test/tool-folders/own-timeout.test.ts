@@ -32,8 +32,10 @@ def spin_later() -> str:
         pass
 `;
 
+const HELLO_TS = tsTool('hello', 'return "hello";');
+
 const cases = [
-  { name: 'TypeScript', file: 'a.ts', spin: SPIN_TS, hello: tsTool('hello', 'return "hello";'), skip: false },
+  { name: 'TypeScript', file: 'a.ts', spin: SPIN_TS, hello: HELLO_TS, skip: false },
   {
     name: 'Python',
     file: 'a.py',
@@ -46,7 +48,7 @@ const cases = [
 for (const { name, file, spin, hello, skip } of cases) {
   describe.skipIf(skip)(`a ${name} tool that spins`, { timeout: 120_000 }, () => {
     it('is ended by its own timeout, and its neighbours go on', async () => {
-      const dock = await openDock({ [`x/${file}`]: spin, [`x/b${file}`]: hello, [`other/${file}`]: hello });
+      const dock = await openDock({ [`x/${file}`]: spin, [`x/b${file}`]: hello, 'other/a.ts': HELLO_TS });
       await dock.lists('other_hello', 'x_hello', 'x_spin', 'x_spin_later');
       for (const spinning of ['x_spin', 'x_spin_later']) {
         const started = performance.now();

@@ -12,6 +12,7 @@ import { noPython } from '../support/python.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 import { onTerminal as runOnTerminal } from '../support/terminal.ts';
 import { THREE, toolsetsToml } from '../support/toolsets.ts';
+import { onePart } from '../support/wide.ts';
 
 /** Runs the command in its own pseudo-terminal, created by script(1). */
 function onTerminal(cwd: string, ...args: string[]) {
@@ -48,20 +49,25 @@ it.skipIf(isMissing('script'))('the toolset picker searches, marks and saves too
   expect(saved.tools).toMatchObject([{ namespacedName: 'git.status' }, { namespacedName: 'docker.ps' }]);
 });
 
-it.skipIf(isMissing('script')).each([
+const leaving: [string, string][] = [
   ['Ctrl-C', '\x03'],
   ['Ctrl-D', '\x04'],
   ['escape', '\x1b'],
-])('the toolset picker saves nothing if the user leaves with %s', async (_, key) => {
-  const cwd = tempFolder();
-  writeFiles(cwd, { 'tools.toml': toolsetsToml(THREE) });
-  const terminal = onTerminal(cwd, 'toolsets', 'create', 'dev');
-  await waitFor(() => terminal.text().includes('6 of 6'));
-  terminal.send(key);
-  expect(await terminal.exited).toBe(2);
-  expect(terminal.text()).toContain('Nothing was changed');
-  expect(existsSync(join(cwd, '.toolgate/toolsets/dev.json'))).toBe(false);
-});
+];
+
+it.skipIf(isMissing('script')).each(onePart(3, leaving))(
+  'the toolset picker saves nothing if the user leaves with %s',
+  async (_, key) => {
+    const cwd = tempFolder();
+    writeFiles(cwd, { 'tools.toml': toolsetsToml(THREE) });
+    const terminal = onTerminal(cwd, 'toolsets', 'create', 'dev');
+    await waitFor(() => terminal.text().includes('6 of 6'));
+    terminal.send(key);
+    expect(await terminal.exited).toBe(2);
+    expect(terminal.text()).toContain('Nothing was changed');
+    expect(existsSync(join(cwd, '.toolgate/toolsets/dev.json'))).toBe(false);
+  },
+);
 
 it.skipIf(noPython !== undefined)('the toolset picker closes its servers and exits on SIGTERM', async () => {
   const cwd = tempFolder();
