@@ -12,7 +12,6 @@ const WIDE = [
   'test/clients/published-agents.test.ts',
   'test/clients/published-init.test.ts',
   'test/clients/published-libraries.test.ts',
-  'test/clients/published.test.ts',
   'test/docs/newcomer.test.ts',
   'test/docs/pages-2.test.ts',
   'test/docs/pages-3.test.ts',
