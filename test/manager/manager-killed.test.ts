@@ -78,7 +78,7 @@ it.each([
   if (how === 'without a token') expect(serve.stdout()).toContain('The manager is off: it needs BEARER_TOKEN.');
 });
 
-const KILLS = isWide ? 30 : 3;
+const KILLS = isWide ? 100 : 3;
 it(`leaves whole files and a core that answers, ${KILLS} times killed at random moments`, async () => {
   const random = createRandom();
   const files = { '.toolgate/tools/web/say.ts': code('one') };
