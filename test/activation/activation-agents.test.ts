@@ -19,6 +19,7 @@ import {
 import { startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
+import { isWide } from '../support/wide.ts';
 
 const config = `active_toolsets = ["git_status"]\n${serversToml({
   git: server('basic', '--name', 'git', '--tools', 'status,push,whoami', '--resources', 'log://1,log://2'),
@@ -65,7 +66,7 @@ describe('two clients of one agent', () => {
     await Promise.all(
       guests.map(async ({ client }, i) => {
         const name = `a_t${i}`;
-        for (let round = 0; round < 10; round++) {
+        for (let round = 0; round < (isWide ? 10 : 4); round++) {
           const on = round % 2 === 0;
           await activated(client, on ? { tools_on: [name] } : { tools_off: [name] });
           expect((await toolNames(client)).includes(name)).toBe(on);

@@ -5,10 +5,11 @@ import { activated, callText, doors, enter, isPipe } from '../support/doors.ts';
 import { running } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
+import { onePart } from '../support/wide.ts';
 
 useProcesses();
 
-const ways = ['SIGTERM', 'SIGINT', 'stdin'] as const;
+const ways = [...onePart(2, ['SIGTERM', 'SIGINT'] as const), 'stdin'] as const;
 
 describe.each(doors)('a gateway with a client over %s', (door) => {
   it.each(ways.filter((how) => how !== 'stdin' || isPipe(door)))(

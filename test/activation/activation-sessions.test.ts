@@ -16,6 +16,7 @@ import {
 import { startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
+import { isWide } from '../support/wide.ts';
 
 const config = `active_toolsets = ["git_status"]\n${serversToml({
   git: server('basic', '--name', 'git', '--tools', 'status,push,whoami', '--resources', 'log://1,log://2'),
@@ -101,7 +102,7 @@ describe('two sessions', () => {
     const guests = await Promise.all(Array.from({ length: 8 }, () => visit(gateway)));
     await Promise.all(
       guests.map(async ({ client }, i) => {
-        for (let round = 0; round < 10; round++) {
+        for (let round = 0; round < (isWide ? 10 : 4); round++) {
           const on = (i + round) % 2 === 0;
           await activated(client, on ? { tools_on: ['git_push'] } : { tools_off: ['git_push'] });
           expect((await toolNames(client)).includes('git_push')).toBe(on);

@@ -68,7 +68,7 @@ const folder = process.env.CATALOGS ?? '';
 const isReal = folder !== '' && existsSync(folder);
 const catalogs = isReal ? realCatalogs(folder) : madeUpCatalogs();
 /** How many tools a client of each kind finds, activates and calls. */
-const PICKED = isReal || isWide ? 30 : 10;
+const PICKED = isReal || isWide ? 30 : 5;
 const toolCount = catalogs.reduce((sum, { tools }) => sum + tools.length, 0);
 
 /** Each server answers a call with its own name and the name of the tool. */

@@ -13,6 +13,7 @@ import { waitFor } from '../support/processes.ts';
 import { connectTo, outlast, startAt, TOKEN } from '../support/restarts.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
+import { isWide } from '../support/wide.ts';
 
 const config = `controls = ["activate"]
 active_toolsets = ["*"]
@@ -112,7 +113,7 @@ it('toolgate connect reports an invalid or unreachable address', async () => {
 it.each(['legacy', 'modern'] as const)(
   'toolgate connect survives gateway restarts, for a %s client',
   async (era) => {
-    await outlast(era, 2);
+    await outlast(era, isWide ? 2 : 1);
   },
   60_000,
 );

@@ -108,7 +108,7 @@ describe('the package in another project', () => {
   /** The errors of the compiler for a project. */
   async function complaints(project: string): Promise<string> {
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
-    const done = run(process.execPath, [tsc, '-p', project], { cwd: folder, env });
+    const done = run(process.execPath, [tsc, '--singleThreaded', '-p', project], { cwd: folder, env });
     return (await done.catch((error: { stdout: string }) => error)).stdout;
   }
 
@@ -193,7 +193,8 @@ describe('the package in another project', () => {
       expect(await complaints('all/all.json')).toBe('');
     });
 
-  itOnEach(nodes, 'runs as a library on Node', async (node) => {
+  // The newest Node serves a client below.
+  itOnEach(some(nodes, nodes.slice(0, 1)), 'runs as a library on Node', async (node) => {
     const { stdout } = await run(node, ['program.js', fixture('basic')], { cwd: folder, env });
     expect(JSON.parse(stdout)).toEqual({
       VERSION: packageVersion,

@@ -13,14 +13,14 @@ import { MARKED, NAMES, TOOL_DEFINITIONS, URIS } from '../support/modern-offer.t
 import { server, serversToml } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
-import { isWide, runs } from '../support/wide.ts';
+import { isWide } from '../support/wide.ts';
 import { drafts } from './cases.ts';
 import { NO_ID, NO_ID_OR_NULL, type Outcome, predict, type Routed } from './oracle.ts';
 import { openWire, type Wire, type WireReply } from './wire.ts';
 
 useProcesses();
 
-const RUNS = Number(process.env.FUZZ_RUNS ?? runs(10_000));
+const RUNS = Number(process.env.FUZZ_RUNS ?? (isWide ? 3_000 : 500));
 
 let gateway: HttpGateway;
 let wire: Wire;
@@ -150,7 +150,7 @@ it(`${RUNS} requests end as prescribed, and only those with matching headers and
   const seconds = (performance.now() - before) / 1000;
   console.info(`${Math.round(RUNS / seconds)} requests a second:`, Object.fromEntries(counts));
   // Every outcome must occur often. A run of only refusals, or of none, would prove little. A short run may miss some.
-  const least = isWide ? RUNS / 500 : 0;
+  const least = isWide ? RUNS / 1_000 : 0;
   for (const end of ['routed', 'answered', 'noted', 'legacy', -32700, -32600, -32601, -32602, -32020, -32022])
     expect(counts.get(end) ?? 0, String(end)).toBeGreaterThanOrEqual(least);
   expect((await fetch(`${gateway.origin}/health`)).status).toBe(200);
