@@ -21,7 +21,7 @@ import {
   useRoutes,
 } from './paths.ts';
 
-const RUNS = isWide ? 800 : 200;
+const RUNS = isWide ? 800 : 100;
 const routes = useRoutes();
 
 async function receive(path: Path, method: Method, result: string, how = ''): Promise<string> {

@@ -45,20 +45,12 @@ describe.skipIf(noPython !== undefined)('toolgate secrets on a terminal', () => 
     expect(screen).not.toMatch(/hunter|quoted|wrong|\*\*/);
     expect((await store.read()).global.get('UP_TOKEN')).toBe(VALUE);
 
-    const [different, given] = await Promise.all([
-      onTerminal(
-        ['secrets', 'set', 'UP_TOKEN'],
-        [
-          ['Value', 'one value\r'],
-          ['again', 'another value\r'],
-        ],
-        { cwd, env },
-      ),
-      onTerminal(['secrets', 'set', 'UP_TOKEN'], [['Value', 'half of it\u0003']], { cwd, env }),
-    ]);
+    const differing = [
+      ['Value', 'one value\r'],
+      ['again', 'another value\r'],
+    ] as const;
+    const different = await onTerminal(['secrets', 'set', 'UP_TOKEN'], differing, { cwd, env });
     expect(different).toMatchObject({ code: 2, screen: expect.stringContaining('The two values differ') });
-    expect(given).toMatchObject({ code: 2, screen: expect.stringContaining('Nothing was changed') });
-    expect(given.screen).not.toContain('half');
     expect((await store.read()).global.get('UP_TOKEN')).toBe(VALUE);
   });
 
@@ -78,6 +70,7 @@ describe.skipIf(noPython !== undefined)('toolgate secrets on a terminal', () => 
       expect(hidden).toMatchObject({ code, isSane: true });
       const removing = await onTerminal(['secrets', 'remove', 'UP_TOKEN'], [['Remove UP_TOKEN', typed]], { cwd, env });
       expect(removing).toMatchObject({ code, isSane: true });
+      expect(hidden.screen).not.toContain('half');
       for (const { shown } of [hidden, removing]) {
         expect(shown).not.toContain('    at ');
         if (code === 2) expect(shown).toContain('toolgate: Cancelled. Nothing was changed.');

@@ -8,7 +8,7 @@ import { descendants, waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
-import { isWide } from '../support/wide.ts';
+import { isWide, onePart } from '../support/wide.ts';
 
 useProcesses();
 
@@ -28,27 +28,32 @@ function wrapped(args: string, files: Record<string, string>): string {
 const OWN_AGAIN = /runs already, and one of its servers starts it again: that would never end/;
 
 describe('a wrapper that starts Toolgate', () => {
-  it.each([
+  const formats: [string, (cwd: string) => string][] = [
     ['.mcp.json', (cwd: string) => JSON.stringify({ mcpServers: { gw: { command: join(cwd, 'wrapper') } } })],
     [
       'tools.toml',
       (cwd: string) => `[[servers]]\nnamespace = "gw"\ncommand = ${JSON.stringify(join(cwd, 'wrapper'))}\n`,
     ],
-  ])('with the same %s ends with a clear message, and no process is left', async (name, text) => {
-    const cwd = wrapped('"$@"', {});
-    writeFiles(cwd, { [name]: text(cwd) });
-    const { code, stdout } = await runCli(['doctor', '--json'], { cwd });
-    const { findings } = JSON.parse(stdout) as { findings: { about: string; message: string; stderr?: string }[] };
-    const gw = findings.find(({ about }) => about === 'gw');
-    expect([code, gw?.message, gw?.stderr]).toEqual([
-      1,
-      expect.stringContaining('exited with code 2'),
-      expect.stringMatching(OWN_AGAIN),
-    ]);
-    const gateway = await startStdio({ cwd, args: ['--log-level', 'info'] });
-    await waitFor(() => OWN_AGAIN.test(gateway.stderr()));
-    await waitFor(() => descendants(gateway.pid).length <= 2);
-  });
+  ];
+
+  it.each(onePart(2, formats))(
+    'with the same %s ends with a clear message, and no process is left',
+    async (name, text) => {
+      const cwd = wrapped('"$@"', {});
+      writeFiles(cwd, { [name]: text(cwd) });
+      const { code, stdout } = await runCli(['doctor', '--json'], { cwd });
+      const { findings } = JSON.parse(stdout) as { findings: { about: string; message: string; stderr?: string }[] };
+      const gw = findings.find(({ about }) => about === 'gw');
+      expect([code, gw?.message, gw?.stderr]).toEqual([
+        1,
+        expect.stringContaining('exited with code 2'),
+        expect.stringMatching(OWN_AGAIN),
+      ]);
+      const gateway = await startStdio({ cwd, args: ['--log-level', 'info'] });
+      await waitFor(() => OWN_AGAIN.test(gateway.stderr()));
+      await waitFor(() => descendants(gateway.pid).length <= 2);
+    },
+  );
 
   it('with another configuration is a server like any other', async () => {
     const inner = tempFolder({

@@ -11,14 +11,13 @@ import { waitFor } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
 import { createRandom } from '../support/random.ts';
 import { useProcesses } from '../support/switch.ts';
-import { isWide } from '../support/wide.ts';
 
 useProcesses();
 
 /** Long enough for a worker on a busy machine. */
 const PATIENCE = 60_000;
-const COUNT = isWide ? 6 : 3;
-const FAULTS = isWide ? 15 : 5;
+const COUNT = 6;
+const FAULTS = 15;
 
 const TS = {
   file: 'tools.ts',

@@ -1,8 +1,10 @@
 /** Tools and schemas built with published third-party libraries. */
 import { beforeAll, expect, it } from 'vitest';
+import { isWide } from '../support/wide.ts';
 import { describeOnNodes, startWorker, type TestWorker, textOf } from './worker.ts';
 
-const files = {
+/** Those with packages that npm installs, which takes long. */
+const installed = {
   'package.json': JSON.stringify({
     private: true,
     dependencies: {
@@ -40,6 +42,10 @@ const files = {
     const schema = v.object({ name: v.pipe(v.string(), v.minLength(2)) });
     export const vali = { description: 'x', inputSchema: toStandardJsonSchema(schema), execute: ({ name }) => name };
     export const bare = { description: 'x', inputSchema: schema, execute: ({ name }) => name };`,
+};
+
+const files = {
+  ...(isWide && installed),
   'mini.ts': `
     import * as z from 'zod/mini';
     export const mini = { description: 'x', inputSchema: z.object({ a: z.optional(z.string()) }), execute: ({ a }) => a };`,
@@ -62,31 +68,11 @@ describeOnNodes((node) => {
     worker = await startWorker(files, { node });
   }, 180_000);
 
-  it('runs tools of the AI SDK', async () => {
-    const made = await worker.result('weather', { city: 'Rome' }, { id: 'call' });
-    expect(made.structuredContent).toEqual({ city: 'Rome', aborted: false, id: 'call' });
-    expect((await worker.error('weather', {})).code).toBe('invalid_arguments');
-    expect(textOf(await worker.result('plain', { n: 4 }))).toBe('8');
-    expect((await worker.error('plain', { n: 'x' })).message).toContain('n: must be number');
-    expect((await worker.result('steps')).structuredContent).toEqual({ state: 'done' });
-  });
+  const schemaOf = (name: string) => worker.tools.find((listed) => listed.name === name)!.inputSchema;
 
-  it('accepts schemas of arktype, valibot and zod/mini', async () => {
-    const schemaOf = (name: string) => worker.tools.find((listed) => listed.name === name)!.inputSchema;
-    expect(schemaOf('ark')).toMatchObject({ properties: { age: { type: 'number', minimum: 18 } } });
-    expect(textOf(await worker.result('ark', { age: 20 }))).toBe('20');
-    expect((await worker.error('ark', { age: 3 })).message).toContain('at least 18');
-    expect(schemaOf('vali')).toMatchObject({ properties: { name: { type: 'string', minLength: 2 } } });
-    expect(textOf(await worker.result('vali', { name: 'ab' }))).toBe('ab');
-    expect((await worker.error('vali', { name: 'a' })).message).toMatch(/^The arguments do not fit: name: /);
+  it('accepts schemas of zod/mini', async () => {
     expect(schemaOf('mini')).toMatchObject({ type: 'object', properties: { a: { type: 'string' } } });
     expect(textOf(await worker.result('mini', { a: 'x' }))).toBe('x');
-  });
-
-  it('reports schemas that cannot be converted to JSON Schema', () => {
-    expect(worker.failed.map(({ file, message }) => [file, message])).toEqual([
-      ['valibot.ts', expect.stringContaining('toStandardJsonSchema() of @valibot/to-json-schema')],
-    ]);
   });
 
   it('runs tools in the shapes of FastMCP and Mastra', async () => {
@@ -96,5 +82,31 @@ describeOnNodes((node) => {
       { op: 'progress', id: 'f', progress: 1, total: 2 },
     ]);
     expect(textOf(await worker.result('mastra-one', { a: 'x' }))).toBe('xb');
+  });
+
+  if (!isWide) return;
+
+  it('runs tools of the AI SDK', async () => {
+    const made = await worker.result('weather', { city: 'Rome' }, { id: 'call' });
+    expect(made.structuredContent).toEqual({ city: 'Rome', aborted: false, id: 'call' });
+    expect((await worker.error('weather', {})).code).toBe('invalid_arguments');
+    expect(textOf(await worker.result('plain', { n: 4 }))).toBe('8');
+    expect((await worker.error('plain', { n: 'x' })).message).toContain('n: must be number');
+    expect((await worker.result('steps')).structuredContent).toEqual({ state: 'done' });
+  });
+
+  it('accepts schemas of arktype and valibot', async () => {
+    expect(schemaOf('ark')).toMatchObject({ properties: { age: { type: 'number', minimum: 18 } } });
+    expect(textOf(await worker.result('ark', { age: 20 }))).toBe('20');
+    expect((await worker.error('ark', { age: 3 })).message).toContain('at least 18');
+    expect(schemaOf('vali')).toMatchObject({ properties: { name: { type: 'string', minLength: 2 } } });
+    expect(textOf(await worker.result('vali', { name: 'ab' }))).toBe('ab');
+    expect((await worker.error('vali', { name: 'a' })).message).toMatch(/^The arguments do not fit: name: /);
+  });
+
+  it('reports schemas that cannot be converted to JSON Schema', () => {
+    expect(worker.failed.map(({ file, message }) => [file, message])).toEqual([
+      ['valibot.ts', expect.stringContaining('toStandardJsonSchema() of @valibot/to-json-schema')],
+    ]);
   });
 });

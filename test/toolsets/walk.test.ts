@@ -123,8 +123,8 @@ async function controlWhenFree(client: Listing, name: string, args: object): Pro
   );
 }
 
-/** A wide run walks five times as far, from several places. `SEED=n` sets the first one. */
-const STEPS = isWide ? 50 : 30;
+/** A wide run walks ten times as far, from several places. `SEED=n` sets the first one. */
+const STEPS = isWide ? 50 : 15;
 const FIRST = createRandom().seed;
 const SEEDS = Array.from({ length: isWide ? 3 : 1 }, (_, i) => FIRST + i);
 
