@@ -20,9 +20,9 @@ import {
 } from '../support/policies.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { runs } from '../support/wide.ts';
+import { isWide } from '../support/wide.ts';
 
-const RUNS = runs(12);
+const RUNS = isWide ? 8 : 2;
 
 const cwd = tempFolder();
 const mcpServers = Object.fromEntries(

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { runs } from '../support/wide.ts';
+import { isWide, runs } from '../support/wide.ts';
 import { distinctJson, distinctObject, jsonObject, megabyte, nested } from './json.ts';
 import { type Member, membersOf } from './members.ts';
 import { findRoute, type Method, methods, paths, type Route, titled, useRoutes } from './paths.ts';
@@ -73,7 +73,7 @@ describe.each(titled(paths))('%s', (_, path) => {
   });
 
   it('delivers a megabyte of arguments unchanged', async () => {
-    for (const big of fc.sample(megabyte, 2))
+    for (const big of fc.sample(megabyte, isWide ? 2 : 1))
       await sends('tools/call', [findRoute(routes, path).meta(), `"arguments":{"big":${big}}`]);
   });
 

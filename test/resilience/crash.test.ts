@@ -21,6 +21,7 @@ import {
 } from '../support/running-gateway.ts';
 import { fixture, server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
+import { onePart } from '../support/wide.ts';
 
 const crash = { namespace: 'crash', command: server('crash') };
 const other = { namespace: 'other', command: server('basic', '--tools', 'echo,whoami') };
@@ -28,29 +29,34 @@ const crashTools = ['crash_ok', 'crash_crash', 'crash_half'];
 const otherTools = ['other_echo', 'other_whoami'];
 const odd = (...args: string[]) => [process.execPath, join(import.meta.dirname, 'odd.mjs'), ...args].join(' ');
 
-it.each([
+const ends: [string, string, Record<string, unknown>, string][] = [
   ['exits', 'crash_crash', { code: 3 }, 'exited with code 3'],
   ['exits without an error', 'crash_crash', { code: 0 }, 'exited with code 0'],
   ['is killed', 'crash_crash', { signal: 'SIGKILL' }, 'was ended by SIGKILL'],
   ['breaks down', 'crash_crash', { signal: 'SIGSEGV' }, 'was ended by SIGSEGV'],
   ['writes half of its answer and ends', 'crash_half', {}, 'exited with code 1'],
-])('fails the call at once when the server %s, and restarts the server', async (_, name, args, why) => {
-  const { client } = await startStdio({ config: toml([crash, other]) });
-  const before = Number(await callText(client, 'crash_ok'));
-  const otherPid = await pidOf(client, 'other');
-  const { value, ms } = await timed(callError(client, name, args));
-  expect(value).toEqual({
-    success: false,
-    result: null,
-    code: 'source_broken',
-    message: `Server "crash" ${why} before it answered. Try again.`,
-  });
-  // A call that is not failed at once would end with its timeout of five minutes.
-  expect(ms).toBeLessThan(10_000);
-  await waitFor(async () => Number(await callText(client, 'crash_ok').catch(() => before)) !== before);
-  expect(alive(before)).toBe(false);
-  expect(await pidOf(client, 'other')).toBe(otherPid);
-});
+];
+
+it.each(onePart(2, ends))(
+  'fails the call at once when the server %s, and restarts the server',
+  async (_, name, args, why) => {
+    const { client } = await startStdio({ config: toml([crash, other]) });
+    const before = Number(await callText(client, 'crash_ok'));
+    const otherPid = await pidOf(client, 'other');
+    const { value, ms } = await timed(callError(client, name, args));
+    expect(value).toEqual({
+      success: false,
+      result: null,
+      code: 'source_broken',
+      message: `Server "crash" ${why} before it answered. Try again.`,
+    });
+    // A call that is not failed at once would end with its timeout of five minutes.
+    expect(ms).toBeLessThan(10_000);
+    await waitFor(async () => Number(await callText(client, 'crash_ok').catch(() => before)) !== before);
+    expect(alive(before)).toBe(false);
+    expect(await pidOf(client, 'other')).toBe(otherPid);
+  },
+);
 
 it('removes the items of a dead server from list and catalog with one notification, and restores them with one', async () => {
   const gateway = await startStdio({ config: toml([crash, other], { active_toolsets: ['other_*', 'crash_crash'] }) });

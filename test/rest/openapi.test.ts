@@ -6,6 +6,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { noPython } from '../support/python.ts';
 import { tempFolder } from '../support/temp.ts';
 import { tool } from '../support/tools.ts';
+import { onePart } from '../support/wide.ts';
 import { basic, PYTHON, type RestGateway, startRest, TYPESCRIPT } from './rest.ts';
 
 const TOKEN = 'a-token-for-the-tests-of-openapi';
@@ -91,7 +92,7 @@ const DOCUMENTS = [
   '/ns/py/openapi.json',
 ];
 
-describe.each(DOCUMENTS)('%s', (path) => {
+describe.each(onePart(2, DOCUMENTS))('%s', (path) => {
   beforeEach((context) => {
     if (noPython !== undefined && path.includes('/py/')) context.skip(noPython);
   });

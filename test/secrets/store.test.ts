@@ -24,7 +24,7 @@ describe('several processes on one secret store', () => {
     expect(readdirSync(folder).sort()).toEqual(['secrets.enc', 'secrets.meta.yaml']);
   });
 
-  it('lose no acknowledged secret when they are killed', () => killAtRandom(runs(50)), 240_000);
+  it('lose no acknowledged secret when they are killed', () => killAtRandom(runs(30)), 240_000);
 });
 
 describe('a damaged secrets file', () => {

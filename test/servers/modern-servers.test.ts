@@ -8,9 +8,10 @@ import { errorOf, startModernFixture, textOf } from '../support/modern-servers.t
 import { waitFor } from '../support/processes.ts';
 import { type ServerEntry, timed, toml } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
+import { onePart } from '../support/wide.ts';
 
 const places = (['modern', 'legacy', 'both'] as const).flatMap((era) =>
-  (['stdio', 'http'] as const).map((transport) => ({ era, transport, ns: `${transport}-${era}` })),
+  onePart(2, ['stdio', 'http'] as const).map((transport) => ({ era, transport, ns: `${transport}-${era}` })),
 );
 
 let config: string;
