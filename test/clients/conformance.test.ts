@@ -9,7 +9,7 @@ const waiting: Record<Revision, Readonly<Record<string, string>>> = {
   '2026-07-28': {},
 };
 
-const RUNS = 10;
+const RUNS = 4;
 const revisions = Object.keys(waiting) as Revision[];
 for (const upstream of some<'stdio' | 'HTTP'>(['stdio', 'HTTP'], ['stdio'])) {
   describe(`the gateway in front of a server on ${upstream}`, { timeout: 150_000 }, () => {

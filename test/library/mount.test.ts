@@ -33,6 +33,7 @@ import { connectModernHttp, MODERN } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
+import { onePart } from '../support/wide.ts';
 
 const express4 = createRequire(import.meta.url)('express4') as typeof express;
 
@@ -137,7 +138,7 @@ async function giveUp(client: ModernClient, tag: string): Promise<void> {
   await waitFor(() => cancelled(tag));
 }
 
-describe.each(Object.entries(FRAMEWORKS))('in %s', (name, start) => {
+describe.each(onePart(2, Object.entries(FRAMEWORKS)))('in %s', (name, start) => {
   let at = '';
   let door: HttpDoor;
   beforeAll(async () => {

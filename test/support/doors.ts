@@ -8,12 +8,22 @@ import type { Told } from './connection.ts';
 import { type GatewayOptions, type HttpGateway, startHttp, startModernStdio, startStdio } from './gateway.ts';
 import { enveloped, mirrored } from './modern.ts';
 import { waitFor } from './processes.ts';
+import { isAboutProcesses } from './switch.ts';
 import { onePart, some } from './wide.ts';
 
 /** The modern doors use clients of SDK v2, pinned to the revision without sessions. The others use clients of v1. */
 export const allDoors = ['stdio', 'http', 'modern stdio', 'modern http'] as const;
 export type Door = (typeof allDoors)[number];
-export const doors: readonly Door[] = some(allDoors, ['stdio', 'modern http']);
+const USUAL: readonly Door[] = ['stdio', 'modern http'];
+export const doors: readonly Door[] = some(allDoors, USUAL);
+
+/**
+ * A wide run has all doors, and gateways in processes of their own at those that the usual run has. A process makes the
+ * same difference at the other two, and starting one takes longer than most tests.
+ */
+function processAt(door: Door): GatewayOptions['process'] {
+  return USUAL.includes(door) || isAboutProcesses() ? undefined : 'with servers';
+}
 
 /**
  * For a file about what is the same at every door. The usual run takes one of two doors, which differ most: not the same
@@ -72,7 +82,8 @@ export interface RawAnswer {
 }
 
 /** Starts a gateway with one client. Over HTTP it waits until the gateway is ready, unless told otherwise. */
-export async function enter(door: Door, options: GatewayOptions & { readonly ready?: boolean }): Promise<Guest> {
+export async function enter(door: Door, given: GatewayOptions & { readonly ready?: boolean }): Promise<Guest> {
+  const options = { process: processAt(door), ...given };
   if (!isPipe(door)) return (isModern(door) ? visitModern : visit)(await startHttp(options));
   const gateway = isModern(door) ? await startModernStdio(options) : await startStdio(options);
   const asSent = isModern(door) ? enveloped : (params: string) => params;
@@ -89,7 +100,7 @@ export function useGateway(door: Door, options: () => GatewayOptions): () => Pro
   if (door !== 'http') return () => enter(door, options());
   let gateway: HttpGateway;
   beforeAll(async () => {
-    gateway = await startHttp(options());
+    gateway = await startHttp({ process: processAt(door), ...options() });
   });
   return () => visit(gateway);
 }

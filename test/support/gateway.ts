@@ -18,8 +18,8 @@ export interface GatewayOptions {
   readonly cwd?: string;
   /** In addition to PATH, the locale and an empty HOME. The user's other variables are not passed on. */
   readonly env?: Record<string, string | undefined>;
-  /** True for a process of its own, false for that of the test. */
-  readonly process?: boolean;
+  /** See program.ts. */
+  readonly process?: boolean | 'with servers' | undefined;
   /** Instead of bin/toolgate.mjs, in a process of its own. */
   readonly bin?: string;
   /** Whether `serve` may start the manager, which is a process. */

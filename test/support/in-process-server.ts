@@ -58,6 +58,9 @@ const running = new Map<number, ServerProcess & { readonly command: string }>();
 /** Starts servers for gateways of this process. */
 export const spawn: Spawn = (launch) => (runsHere(launch) ? startHere(launch) : spawnServer(launch));
 
+/** The same, in this process even if the switch says otherwise. */
+export const spawnHere: Spawn = (launch) => (canRunHere(launch) ? startHere(launch) : spawnServer(launch));
+
 /** Signals a server, whether it is a process or runs here. It must be running. */
 export function killServer(pid: number, signal: NodeJS.Signals = 'SIGKILL'): void {
   if (pid <= MOST_PID) process.kill(pid, signal);
@@ -77,10 +80,12 @@ export function isServerRunning(pid: number): boolean {
 }
 
 /** Whether the command is a fixture that is to run in this process. */
-export function runsHere({ file, args: [path = ''], cwd, isBare }: StdioLaunch): boolean {
-  return (
-    !serversAreProcesses() && isBare !== true && file === process.execPath && libraries.has(path) && existsSync(cwd)
-  );
+export function runsHere(launch: StdioLaunch): boolean {
+  return !serversAreProcesses() && canRunHere(launch);
+}
+
+function canRunHere({ file, args: [path = ''], cwd, isBare }: StdioLaunch): boolean {
+  return isBare !== true && file === process.execPath && libraries.has(path) && existsSync(cwd);
 }
 
 /** Runs a fixture as if it had a process of its own. */

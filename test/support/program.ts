@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import type { CommandIo } from '../../src/cli/command-io.ts';
 import { type Child, type Ending, type Exit, startChild, textOf, within } from './child.ts';
 import { atEnd } from './cleanup.ts';
-import { spawn } from './in-process-server.ts';
+import { spawn, spawnHere } from './in-process-server.ts';
 import { listWait } from './list-wait.ts';
 import { toolgateIsProcess } from './switch.ts';
 
@@ -21,20 +21,24 @@ export interface ToolgateOptions {
   readonly cwd: string;
   readonly env: Record<string, string>;
   readonly ending?: Ending;
-  /** True for a process of its own, false for that of the test. Default: as the switch says. */
-  readonly process?: boolean;
+  /**
+   * True for a process of its own, false for that of the test. Default: as the switch says. `'with servers'`: it and its
+   * fixture servers in the process of the test, whatever the switch says.
+   */
+  readonly process?: boolean | 'with servers' | undefined;
   /** Instead of bin/toolgate.mjs, in a process of its own. */
   readonly bin?: string;
 }
 
 /** Starts a command. It is stopped at the end of the test. */
 export function startToolgate(args: readonly string[], options: ToolgateOptions): Child {
-  const { bin: program, process: isProcess = program !== undefined || toolgateIsProcess() } = options;
-  if (!isProcess) return startInProcess(args, options);
+  const { bin: program, process: where = program !== undefined || toolgateIsProcess() } = options;
+  if (where !== true) return startInProcess(args, options);
   return startChild(process.execPath, [program ?? bin, ...args], options);
 }
 
-function startInProcess(args: readonly string[], { cwd, env, ending = 'SIGTERM' }: ToolgateOptions): Child {
+function startInProcess(args: readonly string[], options: ToolgateOptions): Child {
+  const { cwd, env, ending = 'SIGTERM' } = options;
   const name = `toolgate ${args.join(' ')}`;
   const events = new EventEmitter();
   const stdin = new PassThrough();
@@ -55,7 +59,7 @@ function startInProcess(args: readonly string[], { cwd, env, ending = 'SIGTERM' 
     stdin,
     stdout,
     stderr,
-    spawn,
+    spawn: options.process === 'with servers' ? spawnHere : spawn,
     listWait: listWait(),
     exit(code: number) {
       events.emit('exit');

@@ -9,6 +9,11 @@ export function toolgateIsProcess(): boolean {
   return always || inThisFile === 'everything';
 }
 
+/** Whether this file is about processes. */
+export function isAboutProcesses(): boolean {
+  return inThisFile !== 'nothing';
+}
+
 export function serversAreProcesses(): boolean {
   return always || inThisFile !== 'nothing';
 }
