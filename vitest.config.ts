@@ -33,6 +33,8 @@ const WIDE = [
   'test/rest/schemathesis.test.ts',
   'test/examples/examples-folders.test.ts',
   'test/examples/personas.test.ts',
+  'test/deploy/binary.test.ts',
+  'test/deploy/debian.test.ts',
   'test/scripts/test-runner-faults.test.ts',
 ];
 /** These need a process of their own: they replace clocks that modules keep, or measure code that other tests have warmed up. */

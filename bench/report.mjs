@@ -25,6 +25,7 @@ const COLUMNS = {
   rest: [value('toolgate'), quotient('of MCP', ({ ofMcp }) => ofMcp), ...JUDGEMENT],
   dock: [...['stdio', 'worker'].map(value), quotient('worker/stdio', ({ ratios }) => ratios.worker), ...JUDGEMENT],
   library: [value('toolgate'), quotient('of fewer', ({ ofPlain }) => ofPlain), ...JUDGEMENT],
+  window: [...['own', 'window'].map(value), quotient('window/own', ({ ofPlain }) => ofPlain), ...JUDGEMENT],
   governed: [value('toolgate'), quotient('of without', ({ ofPlain }) => ofPlain), ...JUDGEMENT],
 };
 

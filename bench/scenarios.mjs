@@ -13,6 +13,7 @@ import { modernBig, modernCalls } from './modern.mjs';
 import { memoryOf, stop } from './processes.mjs';
 import { restCalls } from './rest.mjs';
 import { timeToList } from './startup.mjs';
+import { windowCalls } from './window.mjs';
 
 const CONTENDERS = ['direct', 'bare', 'toolgate', 'sdk'];
 const isGateway = (contender) => contender !== 'direct';
@@ -142,6 +143,13 @@ export const SCENARIOS = [
     fullOnly: true,
   },
   { name: 'dock-drop', title: 'A folder of tools that is dropped in', run: dockDrop, columns: 'dock', fullOnly: true },
+  {
+    name: 'window',
+    title: 'A client on stdio: a window of the shared gateway',
+    run: windowCalls,
+    columns: 'window',
+    fullOnly: true,
+  },
   { name: 'startup', title: 'Start on stdio, until tools/list is answered', run: startup },
 ];
 

@@ -1,7 +1,7 @@
 /** Files that are replaced as a whole: a reader sees the old text or the new one, never half of one. */
 import { randomBytes } from 'node:crypto';
 import { chmod, link, mkdir, open, readdir, realpath, rename, stat, unlink, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { GatewayError, messageOf } from './errors.ts';
 
 export function replaceFile(file: string, data: string | Uint8Array): Promise<void> {
@@ -81,6 +81,16 @@ export async function removeTemporaries(folders: readonly string[]): Promise<voi
       );
       if (written !== null && Math.abs(Date.now() - written) > LEFT_AFTER) await unlink(path).catch(() => {});
     }
+}
+
+/** Removes the temporary files of this file that killed processes of this machine left behind. */
+export async function removeTemporariesOf(file: string, isAlive: (pid: number) => boolean): Promise<void> {
+  const target = await realpath(file).catch(() => file);
+  const start = `${basename(target)}.`;
+  for (const name of await readdir(dirname(target)).catch(() => [])) {
+    const [, pid] = name.startsWith(start) ? (/^(\d+)\.[0-9a-f]+\.tmp$/.exec(name.slice(start.length)) ?? []) : [];
+    if (pid !== undefined && !isAlive(Number(pid))) await unlink(join(dirname(target), name)).catch(() => {});
+  }
 }
 
 /** What went wrong and what to do, by the code of the system. */

@@ -120,6 +120,14 @@ export const commands = {
       ...(['url', 'trust', 'config', 'log-level'] as const),
     ],
     texts: { agent: 'only for clients of this agent' },
+    names: {
+      show: ['toolset'],
+      edit: ['toolset'],
+      rename: ['toolset'],
+      delete: ['toolset'],
+      equip: ['toolset'],
+      create: ['new', 'reference', '…'],
+    },
     load: async () => (await import('./toolsets.ts')).toolsets,
   },
   namespaces: {
@@ -174,6 +182,7 @@ export const commands = {
     examples: ['toolgate remove files'],
     words: 1,
     options: ['json', 'config'],
+    names: ['server', '…'],
     load: async () => (await import('./edit-config.ts')).remove,
   },
   enable: {
@@ -183,6 +192,7 @@ export const commands = {
     examples: ['toolgate enable files', 'toolgate enable files_write_file'],
     words: 1,
     options: ['json', 'config'],
+    names: ['server', '…'],
     load: async () => (await import('./edit-config.ts')).enable,
   },
   disable: {
@@ -195,6 +205,7 @@ export const commands = {
     examples: ['toolgate disable files', 'toolgate disable files_write_file'],
     words: 1,
     options: ['json', 'config'],
+    names: ['server', '…'],
     load: async () => (await import('./edit-config.ts')).disable,
   },
   trust: {
@@ -232,6 +243,7 @@ export const commands = {
     examples: ['toolgate agents add ci --expires 30d'],
     options: ['expires', 'grace', 'description', 'task', 'json', 'config'],
     texts: { task: 'bind it to this task: a TOML, YAML or JSON file, or a text that describes it' },
+    names: { rotate: ['agent', '…'], revoke: ['agent', '…'] },
     load: async () => (await import('./agents.ts')).agents,
   },
   approvals: {
@@ -290,6 +302,7 @@ export const commands = {
       'toolgate call files_read_file \'{"path": "README.md"}\'',
     ],
     options: ['agent', 'json', 'url', 'trust', 'config', 'log-level'],
+    names: ['tool'],
     load: async () => (await import('./call.ts')).call,
   },
   macros: {
@@ -300,6 +313,7 @@ export const commands = {
       'toolgate macro is the same.',
     ],
     options: ['dry-run', 'agent', 'json', 'url', 'trust', 'config', 'log-level'],
+    names: { run: ['macro'] },
     load: async () => (await import('./macros.ts')).macros,
   },
   lock: {
@@ -311,8 +325,9 @@ export const commands = {
       'The setting lock says what a gateway does: "warn" reports it, "hold" keeps what you approved and refuses to use it.',
     ],
     examples: ['toolgate lock approve', 'toolgate lock diff github.create_issue'],
-    options: ['yes', 'json', 'config', 'log-level'],
+    options: ['yes', 'json', 'url', 'trust', 'config', 'log-level'],
     texts: { yes: 'approve suspicious changes without asking' },
+    names: { status: ['server', '…'], diff: ['server', '…'], approve: ['server', '…'] },
     load: async () => (await import('./lock.ts')).lock,
   },
   explain: {
@@ -322,6 +337,7 @@ export const commands = {
     examples: ['toolgate explain files_write_file --agent ci'],
     words: 1,
     options: ['agent', 'json', 'url', 'trust', 'config', 'log-level'],
+    names: ['tool'],
     load: async () => (await import('./explain.ts')).explain,
   },
   policy: {
@@ -424,7 +440,7 @@ async function loadCompletion(): Promise<RunCommand> {
   const { createCompletion } = await import('./completion.ts');
   return createCompletion(commands, (word) => {
     const name = commandOf(word);
-    return name === null ? null : { name, command: commands[name], verbs: verbsOf(commands[name]) };
+    return name === null ? null : { command: commands[name], verbs: verbsOf(commands[name]) };
   });
 }
 

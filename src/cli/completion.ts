@@ -9,12 +9,23 @@ import { canonicalName } from '../catalog/entry.ts';
 import { EMPTY_OFFER } from '../catalog/item.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
+import { PLAN_FORMATS } from '../doors/commands/plan.ts';
 import { openAgentStore } from '../store/agents.ts';
 import { openOfferStore } from '../store/offers.ts';
 import { openToolsetStore } from '../store/toolsets.ts';
 import type { CommandIo } from './command-io.ts';
 import { topics } from './help-topics.ts';
-import { type Command, loadOptions, type OptionName, optionSpec, optionTable, type RunCommand } from './options.ts';
+import { LEVELS } from './log-level.ts';
+import {
+  type Command,
+  loadOptions,
+  type NameKind,
+  type NameKinds,
+  type OptionName,
+  optionSpec,
+  optionTable,
+  type RunCommand,
+} from './options.ts';
 import { print } from './terminal.ts';
 
 const BASH = `# toolgate completion bash
@@ -55,7 +66,6 @@ const SCRIPTS: Readonly<Record<string, string>> = { bash: BASH, zsh: ZSH, fish: 
 
 /** A command as it is found by its name or another word for it. */
 interface FoundCommand {
-  readonly name: string;
   readonly command: Command;
   readonly verbs: readonly string[];
 }
@@ -105,7 +115,7 @@ function matching(current: string, found: readonly string[]): string[] {
 
 /** `own`: the words after the command, without the one that is being written. */
 async function candidates(
-  { name, command, verbs }: FoundCommand,
+  { command, verbs }: FoundCommand,
   own: readonly string[],
   current: string,
   io: CommandIo,
@@ -119,7 +129,18 @@ async function candidates(
   }
   const given = positionals(own);
   if (given.length === 0 && verbs.length > 0) return verbs;
-  return namesFor(`${name} ${verbs.length > 0 ? given[0] : ''}`.trim(), given.length, own, io);
+  const [kinds, count] = kindsOf(command, given, verbs.length > 0);
+  const kind = kinds[count] ?? kinds.at(-1);
+  if (kind === undefined || (count >= kinds.length && kind !== '…')) return [];
+  return namesOf(kind === '…' ? (kinds.at(-2) as NameKind) : (kind as NameKind), own, io);
+}
+
+/** What the words after the command name, and how many there are already. */
+function kindsOf({ names = [] }: Command, given: readonly string[], hasVerbs: boolean): readonly [NameKinds, number] {
+  if (Array.isArray(names)) return [names as NameKinds, given.length];
+  const [verb = ''] = given;
+  const byVerb = names as Readonly<Record<string, NameKinds>>;
+  return [hasVerbs && Object.hasOwn(byVerb, verb) ? byVerb[verb]! : [], given.length - 1];
 }
 
 function optionOf(word: string): OptionName | null {
@@ -138,59 +159,42 @@ function positionals(words: readonly string[]): string[] {
 async function valuesOf(option: OptionName, words: readonly string[], io: CommandIo): Promise<readonly string[]> {
   switch (option) {
     case 'log-level':
-      return ['debug', 'info', 'warn', 'error', 'silent'];
+      return LEVELS;
     case 'language':
       return ['typescript', 'python'];
     case 'format':
-      return ['toml', 'json', 'configmap'];
+      return PLAN_FORMATS;
     case 'equip-toolset':
-      return toolsetNames(await configOf(words, io), io);
+      return namesOf('toolset', words, io);
     case 'agent':
-      return agentNames(await configOf(words, io));
     case 'server':
-      return (await configOf(words, io)).servers.map(({ key }) => key);
+      return namesOf(option, words, io);
     case 'add':
     case 'remove':
-      return toolNames(await configOf(words, io), canonicalName);
+      return namesOf('reference', words, io);
     default:
       return [];
   }
 }
 
-/** `count`: how many words follow the command already, with its verb. */
-async function namesFor(
-  command: string,
-  count: number,
-  words: readonly string[],
-  io: CommandIo,
-): Promise<readonly string[]> {
-  const config = () => configOf(words, io);
-  switch (command) {
-    case 'toolsets show':
-    case 'toolsets edit':
-    case 'toolsets rename':
-    case 'toolsets delete':
-    case 'toolsets equip':
-      return count === 1 ? toolsetNames(await config(), io) : [];
-    case 'toolsets create':
-      return count === 1 ? [] : toolNames(await config(), canonicalName);
-    case 'call':
-    case 'explain':
-      return count === 0 ? toolNames(await config(), ({ name }) => name) : [];
-    case 'macros run':
-      return count === 1 ? (await config()).macros.map(({ name }) => name) : [];
-    case 'lock status':
-    case 'lock diff':
-    case 'lock approve':
-    case 'remove':
-    case 'enable':
-    case 'disable':
-      return (await config()).servers.map(({ key }) => key);
-    case 'agents rotate':
-    case 'agents revoke':
-      return agentNames(await config());
+async function namesOf(kind: NameKind, words: readonly string[], io: CommandIo): Promise<readonly string[]> {
+  if (kind === 'new') return [];
+  const config = await configOf(words, io);
+  switch (kind) {
+    case 'toolset':
+      return toolsetNames(config, io);
+    case 'reference':
+      return toolNames(config, canonicalName);
+    case 'tool':
+      return toolNames(config, ({ name }) => name);
+    case 'macro':
+      return config.macros.map(({ name }) => name);
+    case 'server':
+      return config.servers.map(({ key }) => key);
+    case 'agent':
+      return agentNames(config);
     default:
-      return [];
+      return kind satisfies never;
   }
 }
 

@@ -8,9 +8,9 @@ import { VERSION } from '../base/version.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { openOperatorDoor } from '../doors/operator.ts';
-import { sayHello } from '../doors/window/attach.ts';
-import { type AttachedWindow, openWindowDoor } from '../doors/window/door.ts';
-import { HELLO_VERSION, type SharedGatewayStatus, type WindowQuestion } from '../doors/window/hello.ts';
+import { type AttachedWindow, LAST_CALLS, openWindowDoor } from '../doors/window/door.ts';
+import { HELLO_VERSION, type SharedGatewayStatus, sayHello, type WindowQuestion } from '../doors/window/hello.ts';
+import { watchIdle } from '../doors/window/idle.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { createRedactor } from '../secrets/redact.ts';
 import { environmentSecrets } from '../secrets/secret-values.ts';
@@ -150,6 +150,7 @@ async function serveWindows(
   const ended = new Promise<string>((resolve) => {
     end = resolve;
   });
+  const idle = watchIdle(gateway, () => end('nobody used it'));
   const path = newWindowSocket(folder, key);
   const door = await openWindowDoor(gateway, {
     folder,
@@ -157,19 +158,19 @@ async function serveWindows(
     cwd: io.cwd(),
     log: file,
     stop: () => end('it was told to'),
-    idle: () => end('no client was there'),
+    idle,
     attached: (window, print) => attachLog(gateway, window, print),
   });
-  const operators = await openOperatorDoor(gateway, { command: 'daemon', url: null });
+  const operators = await openOperatorDoor(gateway, { command: 'daemon', url: null }, idle.enter);
   write(`toolgate ${VERSION} started, process ${process.pid}`);
   report({ socket: path });
   if (process.connected) process.disconnect();
   const why = await Promise.race([ended, stopped.then(() => 'a signal')]);
   write(`toolgate ends: ${why}`);
+  idle.close();
   following.close();
   gateway.approvals.stop();
-  await door.close();
-  await operators.close();
+  await Promise.all([door.close(), operators.close(LAST_CALLS)]);
   await gateway.close();
   await telemetry.close();
   return 0;

@@ -198,18 +198,25 @@ function freeName(name: string, client: string, taken: ReadonlySet<string>): str
 const HEADER = `# Servers of your MCP clients, imported by toolgate init. To take it all back: toolgate init --undo
 `;
 
-/** The new content of the configuration. `moves`: secrets are in the store, and the file refers to them. */
+/**
+ * The new content of the configuration. `moves`: secrets are in the store, and the file refers to them. `keyFile`: what it
+ * says about their key; null if it says nothing new.
+ */
 export async function configChange(
   target: string,
   imported: readonly ImportedServer[],
   moves: boolean,
+  keyFile: string | null,
 ): Promise<PlannedChange | null> {
   if (imported.length === 0) return null;
   const before = await readFile(target).catch(() => null);
   const text = before?.toString() ?? (target.endsWith('.toml') ? HEADER : '');
   const servers = imported.map(({ server, secrets }) => (moves ? withReferences(server, secrets) : server));
   const comments = new Map(imported.map((one, i) => [servers[i]!, originText(one)]));
-  const edits = serverEdits(await targetValue(target), target, servers, (server) => comments.get(server));
+  const edits: Edit[] = [
+    ...(keyFile === null ? [] : [{ kind: 'set', path: ['secrets', 'key_file'], value: keyFile } as const]),
+    ...serverEdits(await targetValue(target), target, servers, (server) => comments.get(server)),
+  ];
   return { file: target, before, after: await editText(text, target, edits), back: [], wrote: [] };
 }
 

@@ -18,7 +18,7 @@ import {
   undoChanges,
   writeJournal,
 } from '../store/init-journal.ts';
-import { findKey, keyMissing } from '../store/secret-key.ts';
+import { findKey, keyMissing, makeKeyFile, userKeyFile } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
 import type { CommandIo } from './command-io.ts';
 import { clientChanges, configChange, type ImportedServer, type InitPlan, planInit } from './init-plan.ts';
@@ -48,16 +48,14 @@ export async function init(_: readonly string[], options: Options, io: CommandIo
   if (mayAsk && !(await confirm(`Write ${target}?`, io))) return print('Nothing was changed.', io);
   const moves =
     options['move-secrets'] === true ||
-    (mayAsk &&
-      secrets.length > 0 &&
-      (await hasKey(found, options, io)) &&
-      (await confirm('Move the secrets to the secrets store?', io)));
+    (mayAsk && secrets.length > 0 && (await confirm('Move the secrets to the secrets store?', io)));
   const points =
     options.point === true ||
     (mayAsk && (await confirm(`Let ${clientsOf(plan).join(', ')} use Toolgate in place of these servers?`, io)));
-  const written = await carryOut(plan, found, { moves, points }, io);
+  const { written, key } = await carryOut(plan, found, { moves, points }, io);
   const clients = written.slice(1);
-  if (options.json === true) return print(jsonText(planJson(plan, target, written), 2), io);
+  if (options.json === true)
+    return print(jsonText({ ...planJson(plan, target, written), key_file: key?.file ?? null }, 2), io);
   return print(
     plain(
       [
@@ -65,6 +63,11 @@ export async function init(_: readonly string[], options: Options, io: CommandIo
         ...(clients.length === 0
           ? []
           : [`Toolgate is now the server of: ${clients.join(', ')}. Restart these clients.`]),
+        ...(key === null
+          ? []
+          : [
+              `The secrets are encrypted with ${key.isNew ? 'a new key' : 'your key'}: ${key.file}. Keep a copy elsewhere: without it they are lost.`,
+            ]),
         ...(secrets.length > 0 && !moves
           ? ['Secrets are in plain text in it: see docs/secrets.md, or run init with --move-secrets.']
           : []),
@@ -82,26 +85,37 @@ function targetOf(options: Options, io: CommandIo): FoundConfig {
   return { file: resolve(io.cwd(), 'tools.toml'), isNamed: false, others: [] };
 }
 
-/** Returns the files that were written. Everything that can fail for a reason in the plan does so before anything is changed. */
+interface InitDone {
+  readonly written: readonly string[];
+  /** The key file that the configuration names now; null if it has a key, or needs none. */
+  readonly key: { readonly file: string; readonly isNew: boolean } | null;
+}
+
+/** Everything that can fail for a reason in the plan does so before anything is changed. */
 async function carryOut(
   plan: Awaited<ReturnType<typeof planInit>>,
   found: FoundConfig,
   { moves, points }: { readonly moves: boolean; readonly points: boolean },
   io: CommandIo,
-): Promise<string[]> {
+): Promise<InitDone> {
   const { imported } = plan;
-  const own = await configChange(found.file, imported, moves);
-  if (own === null) return [];
+  const load = (text: string) => loadConfigText(text, found, { cwd: io.cwd(), env: io.env });
+  const keyless = await configChange(found.file, imported, moves, null);
+  if (keyless === null) return { written: [], key: null };
+  const isMoving = moves && imported.some(({ secrets }) => secrets.length > 0);
+  const needsKey = isMoving && (await findKey((await load(keyless.after)).vault)) === null;
+  const keyFile = needsKey ? userKeyFile(io.env) : null;
+  const named = keyFile === null ? null : inHome(keyFile, io);
+  const own = named === null ? keyless : ((await configChange(found.file, imported, moves, named)) ?? keyless);
+  const config = await load(own.after);
+  if (config.vault.keyFile !== keyFile && needsKey) throw keyMissing();
   const clients = points ? await clientChanges(plan.read, plan, commandOf(found.file, io)) : [];
-  const config = await loadConfigText(own.after, found, { cwd: io.cwd(), env: io.env });
-  const moved = moves ? await secretsToMove(imported, config) : [];
+  const moved = isMoving ? await secretsToMove(imported, config) : [];
   const changes = [own, ...clients];
-  await writeJournal(
-    plainPath(found.file),
-    changes,
-    moved.map(({ name, scope }) => ({ name, scope })),
-    io.env,
-  );
+  // Undoing leaves the key: other configurations may use it by then.
+  const key = keyFile === null ? null : { file: keyFile, isNew: await makeKeyFile(keyFile) };
+  const names = moved.map(({ name, scope }) => ({ name, scope }));
+  await writeJournal({ config: plainPath(found.file), changes, secrets: names, keyFile }, io.env);
   const store = openSecretStore(config.dataDir, config.vault);
   if (moved.length > 0) await store.change(moved);
   await trustServers(
@@ -109,9 +123,14 @@ async function carryOut(
     io,
   )(config);
   await applyChanges(changes);
-  for (const { key, problem } of config.broken)
-    if (imported.some(({ server }) => server.namespace === key)) warn(`"${key}" cannot start yet: ${problem}`, io);
-  return changes.map(({ file }) => file);
+  for (const { key: name, problem } of config.broken)
+    if (imported.some(({ server }) => server.namespace === name)) warn(`"${name}" cannot start yet: ${problem}`, io);
+  return { written: changes.map(({ file }) => file), key };
+}
+
+/** The path as it is right for other people who use this configuration. */
+function inHome(file: string, { env }: CommandIo): string {
+  return env.HOME && file.startsWith(`${env.HOME}/`) ? `\${HOME}${file.slice(env.HOME.length)}` : file;
 }
 
 /** Each secret for its server only, so that two servers can have different ones of one name. */
@@ -119,7 +138,6 @@ async function secretsToMove(
   imported: readonly ImportedServer[],
   config: Config,
 ): Promise<(MovedSecret & Pick<PlainSecret, 'value'>)[]> {
-  if ((await findKey(config.vault)) === null) throw keyMissing();
   const known = await openSecretStore(config.dataDir, config.vault).list();
   return imported.flatMap(({ server: { namespace: scope }, secrets }) =>
     secrets.map(({ name, value }) => {
@@ -133,19 +151,12 @@ async function secretsToMove(
   );
 }
 
-async function hasKey(found: FoundConfig, options: Options, io: CommandIo): Promise<boolean> {
-  const config = await loadConfigText(
-    '',
-    { ...found, file: resolve(io.cwd(), 'tools.toml') },
-    loadOptions(options, io),
-  );
-  return (await findKey(config.vault)) !== null;
-}
-
 /** How clients start Toolgate. Programs with a window often do not have the PATH of a terminal, so it is a whole path. */
 function commandOf(config: string, io: CommandIo): [string, ...string[]] {
   const installed = findExecutable('toolgate', io.cwd(), io.env.PATH);
   if (installed.code === undefined && !installed.path.includes('_npx')) return [installed.path, '--config', config];
+  // The single file unpacks its program into a cache.
+  if (io.env.TOOLGATE_BINARY) return [io.env.TOOLGATE_BINARY, '--config', config];
   const program = ownFile('bin/toolgate.mjs');
   // The cache of npx is emptied from time to time.
   return program.includes('_npx')
@@ -241,7 +252,11 @@ async function undo(found: FoundConfig, options: Options, io: CommandIo): Promis
     await endJournal(journal);
   }
   if (options.json === true) print(jsonText(undone, 2), io);
-  else for (const { file, outcome, copy } of undone) print(plain(outcomeText(file, outcome, copy)), io);
+  else {
+    for (const { file, outcome, copy } of undone) print(plain(outcomeText(file, outcome, copy)), io);
+    if (journal.keyFile !== null)
+      print(plain(`${journal.keyFile}: the key of the secrets stays, because other configurations may use it`), io);
+  }
   return isLeft ? 1 : 0;
 }
 
@@ -275,10 +290,12 @@ function configOf(found: FoundConfig, options: Options, io: CommandIo): Promise<
     .catch(() => null);
 }
 
-async function removeSecrets({ secrets }: Journal, config: Config | null, io: CommandIo): Promise<void> {
+async function removeSecrets({ secrets, keyFile }: Journal, config: Config | null, io: CommandIo): Promise<void> {
   if (secrets.length === 0) return;
   const names = secrets.map(({ name }) => name).join(', ');
   if (config === null) return warn(`the secrets ${names} are still in the secrets store. Remove them yourself.`, io);
-  const store = openSecretStore(config.dataDir, config.vault);
+  // The configuration does not name the key if the init was killed before it was written.
+  const vault = (await findKey(config.vault)) === null ? { ...config.vault, keyFile } : config.vault;
+  const store = openSecretStore(config.dataDir, vault);
   for (const { name, scope } of secrets) await store.remove(name, scope);
 }

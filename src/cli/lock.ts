@@ -1,110 +1,44 @@
 /** `toolgate lock`: what servers offer now, compared with what a person approved. */
 import { GatewayError } from '../base/errors.ts';
-import { isObject, type JsonObject } from '../base/objects.ts';
+import { isObject } from '../base/objects.ts';
 import { counted } from '../base/text.ts';
-import { KINDS, type Kind } from '../catalog/item.ts';
-import {
-  type Deviation,
-  type DeviationKind,
-  deviationsOf,
-  NO_PIN,
-  type PinnedServer,
-  type Pins,
-} from '../catalog/pins.ts';
-import { LOCK_FILE, readLock, writeLock } from '../config/pins.ts';
-import type { Gateway, ServerOffer } from '../gateway/gateway.ts';
+import type { Deviation, DeviationKind } from '../catalog/pins.ts';
+import { LOCK_FILE } from '../config/pins.ts';
+import type { LockReport } from '../doors/commands/lock.ts';
 import { withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
+import { inGateway, type RunInGateway } from './in-gateway.ts';
 import type { Options } from './options.ts';
 import { confirm, hasTerminal } from './prompts.ts';
-import { withGateway } from './session.ts';
 import { cell, paint, plain, print, printResult, table, warn } from './terminal.ts';
 
-type LockVerb = (state: LockState, names: readonly string[], options: Options, io: CommandIo) => Promise<number>;
+interface LockWork {
+  readonly report: LockReport;
+  readonly names: readonly string[];
+  readonly run: RunInGateway;
+}
 
-const inGateway =
+type LockVerb = (work: LockWork, options: Options, io: CommandIo) => Promise<number>;
+
+const compared =
   (verb: LockVerb) =>
   (names: readonly string[], options: Options, io: CommandIo): Promise<number> =>
-    withGateway(
+    inGateway(
       options,
       io,
-      async (gateway) => {
-        const state = await stateOf(gateway);
-        requireKnown(names, state);
-        for (const key of state.away) warn(`Server "${key}" is not up, so it cannot be compared.`, io);
-        return verb(state, names, options, io);
+      async (run) => {
+        const report = await run('lock', { names });
+        for (const key of report.away) warn(`Server "${key}" is not up, so it cannot be compared.`, io);
+        return verb({ report, names, run }, options, io);
       },
       { audit: false },
     );
 
 export const lock = withVerbs('lock', {
-  status: inGateway(status),
-  diff: inGateway(diff),
-  approve: inGateway(approve),
+  status: compared(status),
+  diff: compared(diff),
+  approve: compared(approve),
 });
-
-interface LockState {
-  readonly file: string;
-  /** Null if there is no lock yet. */
-  readonly pins: Pins | null;
-  /** What the servers that are up offer. */
-  readonly offers: readonly ServerOffer[];
-  /** The servers that are not up. */
-  readonly away: readonly string[];
-}
-
-async function stateOf(gateway: Gateway): Promise<LockState> {
-  const { file } = gateway.config.pins;
-  if (file === null) throw new GatewayError('usage', 'toolgate lock needs a configuration file.');
-  // Folders of tools are the user's own code.
-  const own = new Set(gateway.statuses().flatMap(({ key, kind }) => (kind === 'folder' ? key : [])));
-  const servers = gateway.offers().filter(({ key }) => !own.has(key));
-  return {
-    file,
-    pins: await readLock(file),
-    offers: servers.filter(({ isCurrent }) => isCurrent),
-    away: servers.flatMap(({ key, isCurrent }) => (isCurrent ? [] : key)),
-  };
-}
-
-function requireKnown(names: readonly string[], { offers, pins, away }: LockState): void {
-  const servers = [...offers.map(({ key }) => key), ...away, ...Object.keys(pins ?? {})];
-  for (const name of names)
-    if (!servers.some((key) => name === key || name.startsWith(`${key}.`)))
-      throw new GatewayError(
-        'usage',
-        `There is no server for "${name}". Servers: ${[...new Set(servers)].join(', ')}.`,
-      );
-}
-
-/** Whether the names mean this item. No names mean everything. */
-function isMeant(names: readonly string[], { server, name }: Pick<Deviation, 'server' | 'name'>): boolean {
-  return names.length === 0 || names.includes(server) || names.includes(`${server}.${name}`);
-}
-
-/** What differs: also whole servers that only one side has. */
-function differences({ pins, offers, away }: LockState, names: readonly string[]): Deviation[] {
-  const known = pins ?? {};
-  const changed = offers.flatMap(({ key, offer }) =>
-    deviationsOf(key, offer, Object.hasOwn(known, key) ? known[key] : NO_PIN),
-  );
-  const present = new Set([...offers.map(({ key }) => key), ...away]);
-  const gone = Object.entries(known).flatMap(([server, pinned]) =>
-    present.has(server) ? [] : itemsOf(pinned).map(([kind, name, before]) => goneItem(server, kind, name, before)),
-  );
-  return [...changed, ...gone].filter((one) => isMeant(names, one));
-}
-
-function itemsOf({ items }: PinnedServer): (readonly [Kind, string, JsonObject])[] {
-  return (Object.keys(items) as Kind[]).flatMap((kind) =>
-    Object.entries(items[kind]).map(([name, definition]) => [kind, name, definition] as const),
-  );
-}
-
-function goneItem(server: string, kind: Kind, name: string, before: JsonObject): Deviation {
-  const reasons = ['the configuration no longer has its server'];
-  return { server, kind, name, verdict: 'gone', reasons, before, after: null };
-}
 
 const COLORS: Readonly<Record<DeviationKind, 'green' | 'yellow' | 'red' | 'dim'>> = {
   new: 'green',
@@ -114,16 +48,16 @@ const COLORS: Readonly<Record<DeviationKind, 'green' | 'yellow' | 'red' | 'dim'>
   suspicious: 'red',
 };
 
-async function status(state: LockState, names: readonly string[], options: Options, io: CommandIo): Promise<number> {
-  const found = differences(state, names);
+async function status({ report }: LockWork, options: Options, io: CommandIo): Promise<number> {
+  const { file, exists, differences: found } = report;
   const rows = found.map(({ server, kind, name, verdict, reasons }) => [
     paint(COLORS[verdict], verdict, io),
     cell(kind === 'instructions' ? server : `${server}.${name}`),
     kind,
     plain(reasons.join('; ')),
   ]);
-  const json = { file: state.file, exists: state.pins !== null, differences: found.map(withoutDefinitions) };
-  printResult(options, json, found.length === 0 ? sameText(state) : `${table(rows)}\n${summary(state, found)}`, io);
+  const json = { file, exists, differences: found.map(withoutDefinitions) };
+  printResult(options, json, found.length === 0 ? sameText(report) : `${table(rows)}\n${summary(report)}`, io);
   return found.length === 0 ? 0 : 1;
 }
 
@@ -131,20 +65,20 @@ function withoutDefinitions({ before: _, after: __, ...rest }: Deviation): objec
   return rest;
 }
 
-function sameText({ offers }: LockState): string {
-  return `${counted(offers.length, 'server')} as in ${LOCK_FILE}.`;
+function sameText({ compared: count }: LockReport): string {
+  return `${counted(count, 'server')} as in ${LOCK_FILE}.`;
 }
 
-function summary({ pins }: LockState, found: readonly Deviation[]): string {
-  if (pins === null) return `There is no ${LOCK_FILE} yet. To approve all of this: toolgate lock approve`;
+function summary({ exists, differences: found }: LockReport): string {
+  if (!exists) return `There is no ${LOCK_FILE} yet. To approve all of this: toolgate lock approve`;
   const word = found.length === 1 ? 'difference' : 'differences';
   return `${found.length} ${word} from ${LOCK_FILE}. To see them: toolgate lock diff. To approve: toolgate lock approve`;
 }
 
-async function diff(state: LockState, names: readonly string[], options: Options, io: CommandIo): Promise<number> {
-  const found = differences(state, names);
+async function diff({ report }: LockWork, options: Options, io: CommandIo): Promise<number> {
+  const { differences: found } = report;
   const text = found.map((one) => diffText(one, io)).join('\n\n');
-  printResult(options, found, found.length === 0 ? sameText(state) : text, io);
+  printResult(options, found, found.length === 0 ? sameText(report) : text, io);
   return found.length === 0 ? 0 : 1;
 }
 
@@ -184,8 +118,8 @@ function leavesOf(value: unknown, path = '', into = new Map<string, string>()): 
   return into;
 }
 
-async function approve(state: LockState, names: readonly string[], options: Options, io: CommandIo): Promise<number> {
-  const found = differences(state, names);
+async function approve({ report, names, run }: LockWork, options: Options, io: CommandIo): Promise<number> {
+  const { file, hash, differences: found } = report;
   const suspicious = found.filter(({ verdict }) => verdict === 'suspicious');
   if (suspicious.length > 0 && options.yes !== true) {
     print(suspicious.map((one) => diffText(one, io)).join('\n\n'), io);
@@ -197,42 +131,12 @@ async function approve(state: LockState, names: readonly string[], options: Opti
       );
     if (!(await confirm(question, io))) return 1;
   }
-  const pins = approved(state, found, names);
-  await writeLock(state.file, pins);
-  const json = { file: state.file, approved: found.map(withoutDefinitions) };
-  const servers = counted(Object.keys(pins).length, 'server');
-  return printResult(options, json, `${LOCK_FILE} has ${servers}, ${counted(found.length, 'change')} approved.`, io);
-}
-
-/** The pins with what was approved. Servers that are not up keep theirs. */
-function approved({ pins, offers }: LockState, found: readonly Deviation[], names: readonly string[]): Pins {
-  const known = new Map(Object.entries(pins ?? {}));
-  // A server that offers nothing has a pin, too: what it offers later is new.
-  const meant = offers.flatMap(({ key }) => (names.length === 0 || names.includes(key) ? key : []));
-  const keys = new Set([...known.keys(), ...found.map(({ server }) => server), ...meant]);
-  const servers = [...keys].map((key) => {
-    const changes = found.filter(({ server }) => server === key);
-    return [
-      key,
-      changes.length === 0 ? (known.get(key) ?? NO_PIN) : changed(known.get(key) ?? NO_PIN, changes),
-    ] as const;
-  });
-  const isOffered = (server: string) => offers.some(({ key }) => key === server);
-  const isOver = (server: string, pinned: PinnedServer) =>
-    !isOffered(server) && itemsOf(pinned).length === 0 && found.some((one) => one.server === server);
-  return Object.fromEntries(servers.filter(([key, pinned]) => !isOver(key, pinned)));
-}
-
-function changed(pinned: PinnedServer, changes: readonly Deviation[]): PinnedServer {
-  const instructions = changes.find(({ kind }) => kind === 'instructions')?.after ?? pinned.instructions;
-  const items = Object.fromEntries(
-    KINDS.map((kind) => {
-      const list = new Map(Object.entries(pinned.items[kind]));
-      for (const { name, after } of changes.filter((one) => one.kind === kind))
-        if (isObject(after)) list.set(name, after);
-        else list.delete(name);
-      return [kind, Object.fromEntries(list)];
-    }),
+  const { servers } = await run('lock-approve', { names, hash });
+  const json = { file, approved: found.map(withoutDefinitions) };
+  return printResult(
+    options,
+    json,
+    `${LOCK_FILE} has ${counted(servers, 'server')}, ${counted(found.length, 'change')} approved.`,
+    io,
   );
-  return { instructions: String(instructions), items: items as PinnedServer['items'] };
 }

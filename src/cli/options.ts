@@ -136,6 +136,12 @@ export function loadOptions(options: Options, io: CommandIo): LoadOptions {
   return { cwd: io.cwd(), env: io.env, ...(options.config === undefined ? {} : { path: options.config }) };
 }
 
+/** What a word on the command line names. `reference` is a tool as toolsets name it. */
+export type NameKind = 'agent' | 'macro' | 'reference' | 'server' | 'tool' | 'toolset' | 'new';
+
+/** What the words name, one after the other. `…`: more of the kind before it. */
+export type NameKinds = readonly (NameKind | '…')[];
+
 export interface Command {
   readonly usage: string;
   readonly summary: string;
@@ -145,6 +151,8 @@ export interface Command {
   /** The most words that may follow; any number if absent. */
   readonly words?: number;
   readonly options: readonly OptionName[];
+  /** What follows the command, or each of its verbs, for completion. */
+  readonly names?: NameKinds | Readonly<Record<string, NameKinds>>;
   /** Texts for options that mean something else here. */
   readonly texts?: Partial<Readonly<Record<OptionName, string>>>;
   /** Each command is loaded only when it is used, because every agent waits for the start-up. */

@@ -18,6 +18,8 @@ import { note, warn } from './terminal.ts';
 export interface RunningGateway {
   /** A GET, or a POST of a JSON body. Resolves with the answer, which is JSON. Rejects with the gateway's error. */
   ask(path: string, options?: AskOptions): Promise<Buffer>;
+  /** Keeps a gateway in the background from ending because nobody uses it. Returns the function that ends this. */
+  hold(): () => void;
 }
 
 export interface AskOptions {
@@ -55,13 +57,23 @@ export async function askRunning<T>(
     noteNoneRuns(config, io);
     return null;
   }
+  const release = running.hold();
   try {
     return await work(running);
   } catch (error) {
-    if (!(error instanceof OtherKey)) throw error;
-    warn(`${error.message} The servers are started again for this command.`, io);
+    if (error instanceof OtherKey) warn(`${error.message} The servers are started again for this command.`, io);
+    else if (isNobodyThere(error)) noteNoneRuns(config, io);
+    else throw error;
     return null;
+  } finally {
+    release();
   }
+}
+
+/** Whether the gateway ended between our first look and the request, which nobody has taken. */
+function isNobodyThere(error: unknown): boolean {
+  const { code } = (error instanceof GatewayError ? (error.cause ?? {}) : {}) as NodeJS.ErrnoException;
+  return code === 'ECONNREFUSED' || code === 'ENOENT';
 }
 
 /** Says why servers are started, which takes time and may have effects. */
@@ -105,6 +117,13 @@ function toRunning(place: string, keyOf: () => Promise<string>): RunningGateway 
   const isRemote = /^https?:/.test(place);
   const where = isRemote ? `The gateway at ${place}` : 'The running gateway';
   return {
+    hold() {
+      if (isRemote) return () => {};
+      const connection = createConnection(place);
+      connection.on('error', () => {});
+      connection.unref();
+      return () => connection.destroy();
+    },
     async ask(path, { body, agent } = {}) {
       const key = await keyOf();
       const { status, bytes } = await exchange(place, path, body, where, {

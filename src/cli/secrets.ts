@@ -1,5 +1,4 @@
 /** `toolgate secrets`: no value is read from the command line or shown. No server is started. */
-import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
@@ -11,7 +10,7 @@ import { scanFolders } from '../gateway/folders.ts';
 import { SHORTEST as SHORTEST_SECRET } from '../secrets/forms.ts';
 import type { SecretStatus } from '../secrets/payload.ts';
 import { nameProblem } from '../secrets/secret-names.ts';
-import { findKey, INSECURE_TEXT, keyMissing, readKeyFile } from '../store/secret-key.ts';
+import { findKey, INSECURE_TEXT, keyMissing, newKey, readKeyFile } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
 import { withVerbs } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
@@ -122,7 +121,7 @@ async function check(args: readonly string[], options: Options, io: CommandIo): 
 
 async function keygen(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const { out } = options;
-  const key = randomBytes(32).toString('base64url');
+  const key = newKey();
   if (out === undefined) return printResult(options, { key }, key, io);
   try {
     writeFileSync(resolve(io.cwd(), out), `${key}\n`, { mode: 0o600, flag: 'wx' });

@@ -18,7 +18,7 @@ import { logLevel } from './log-level.ts';
 import { loadOptions, type Options } from './options.ts';
 import { startGateway } from './session.ts';
 import { paint, plain, print, table, untilSignal, warn } from './terminal.ts';
-import { openTrust, type Trust } from './trust.ts';
+import { followTrust, openTrust, type Trust } from './trust.ts';
 
 export async function ownStdio(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const trust = openTrust(options, io);
@@ -103,6 +103,7 @@ export function follow(gateway: Gateway, options: Options, io: CommandIo, trust:
     followConfigAndSignal(gateway, loadOptions(options, io), io, trust),
     followSecrets(gateway),
     followToolsets(gateway),
+    followTrust(gateway, trust),
   ];
   return {
     close() {

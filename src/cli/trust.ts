@@ -3,14 +3,17 @@
  * the user has seen what that is. A configuration that the user names is trusted by that.
  */
 import { readdirSync, realpathSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { GatewayError, messageOf } from '../base/errors.ts';
+import { sha256 } from '../base/hash.ts';
 import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
 import { findConfig } from '../config/find.ts';
 import { loadConfig } from '../config/load.ts';
-import { type HeldToken, type Runnable, runnablesOf } from '../config/runnables.ts';
-import { holdUntrusted } from '../gateway/hold-untrusted.ts';
+import { type FoundCredentials, type Runnable, runnablesOf } from '../config/runnables.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import { holdCredentials, holdUntrusted } from '../gateway/hold-untrusted.ts';
 import type { ConfigHolder } from '../gateway/watch.ts';
 import { openAgentStore } from '../store/agents.ts';
 import { openTrustStore } from '../store/trust.ts';
@@ -29,6 +32,8 @@ export interface Trust extends ConfigHolder {
   accept(config: Config, runnables: readonly Runnable[]): Promise<void>;
   /** What to do before something that is added to this configuration runs; null if it is trusted as a whole. */
   advice(config: Config): string | null;
+  /** The configuration in force, with the credentials held back that nobody trusts now. */
+  judge(config: Config): Promise<Config>;
   /** Shows what is missing and asks for it, if a person can answer. Rejects if the answer is no. */
   ask(config: Config): Promise<void>;
 }
@@ -65,12 +70,13 @@ export function openTrust(options: Options, io: CommandIo, isGiven = isTrustGive
     accept,
     advice: (config) => (isTrusted() ? null : adviceFor(config)),
     async hold(config) {
-      const all = await missing(config);
-      if (all.length === 0) return config;
-      const held = new Set(all.flatMap(({ key }) => key ?? []));
-      const dropped = all.some(isDropped) ? droppedIn(config) : null;
-      const tokens = new Set(all.flatMap(({ token }) => token ?? []));
-      return holdUntrusted(config, held, dropped, tokens, adviceFor(config));
+      return holdUntrusted(config, await missing(config), droppedIn(config), adviceFor(config));
+    },
+    async judge(config) {
+      if (config.file === null || isTrusted()) return config;
+      // If the trust of this user cannot be read, nothing is trusted.
+      const all = await missing(config).catch(() => runnablesNow(config, io));
+      return holdCredentials(config, all, adviceFor(config));
     },
     async ask(config) {
       if (!canPick(io)) return;
@@ -84,25 +90,42 @@ export function openTrust(options: Options, io: CommandIo, isGiven = isTrustGive
   };
 }
 
-function runnablesIn(config: Config, io: CommandIo, tokens: readonly HeldToken[]): Runnable[] {
+/** Judges credentials that change while the gateway runs. */
+export function followTrust(gateway: Gateway, { judge }: Trust): { close(): void } {
+  return { close: gateway.addApplier({ name: 'trust in credentials', judge }) };
+}
+
+function runnablesIn(config: Config, io: CommandIo, credentials: FoundCredentials): Runnable[] {
   const place = toolsFolder(config.dataDir);
-  return runnablesOf(config, plainPath(config.file ?? ''), plainPath(place), droppedIn(config), io.cwd(), tokens);
+  return runnablesOf(config, plainPath(config.file ?? ''), plainPath(place), droppedIn(config), io.cwd(), credentials);
 }
 
-function isDropped({ key, token }: Runnable): boolean {
-  return key === null && token === null;
+function isDropped({ subject }: Runnable): boolean {
+  return subject.kind === 'dropped';
 }
 
-/** The tokens of agents, in the configuration and in the data folder. A file that cannot be read lets nobody in. */
-async function tokensIn({ agents, dataDir }: Config): Promise<HeldToken[]> {
+const NO_CREDENTIALS: FoundCredentials = { tokens: [], authorities: null };
+
+/** A file that cannot be read lets nobody in. */
+async function credentialsIn({ agents, dataDir, http }: Config): Promise<FoundCredentials> {
   const stored =
     (await openAgentStore(dataDir)
       .read()
       .catch(() => null)) ?? [];
-  return [
-    ...agents.flatMap(({ name, tokens }) => tokens.map((sha256) => ({ agent: name, sha256 }))),
-    ...stored.flatMap(({ name, tokens }) => tokens.map(({ sha256 }) => ({ agent: name, sha256 }))),
-  ];
+  const file = http.tls?.clients?.ca;
+  return {
+    tokens: [
+      ...agents.flatMap(({ name, tokens }) => tokens.map((one) => ({ agent: name, sha256: one }))),
+      ...stored.flatMap(({ name, tokens }) => tokens.map((one) => ({ agent: name, sha256: one.sha256 }))),
+    ],
+    authorities:
+      file === undefined
+        ? null
+        : await readFile(file).then(
+            (bytes) => sha256(bytes),
+            () => null,
+          ),
+  };
 }
 
 /** The names of the folders in the tools folder of the data folder. */
@@ -157,7 +180,7 @@ export async function trustAdded<T>(options: Options, io: CommandIo, act: () => 
 }
 
 async function runnablesNow(config: Config, io: CommandIo): Promise<Runnable[]> {
-  return runnablesIn(config, io, await tokensIn(config));
+  return runnablesIn(config, io, await credentialsIn(config));
 }
 
 /**
@@ -166,7 +189,9 @@ async function runnablesNow(config: Config, io: CommandIo): Promise<Runnable[]> 
  */
 export function trustServers(keys: readonly string[], io: CommandIo): (config: Config) => Promise<void> {
   return async (config) => {
-    const added = runnablesIn(config, io, []).filter(({ key }) => key !== null && keys.includes(key));
+    const added = runnablesIn(config, io, NO_CREDENTIALS).filter(
+      ({ subject }) => subject.kind === 'server' && keys.includes(subject.key),
+    );
     const hashes = added.map(({ hash }) => hash);
     await openTrustStore(io.env)
       .add(plainPath(config.file ?? ''), hashes)

@@ -85,10 +85,10 @@ export interface Config {
   readonly manager: ManagerConfig;
   readonly agents: readonly AgentConfig[];
   /**
-   * Hashes of tokens that nobody has trusted yet. They let nobody in.
+   * What would let clients in and nobody has trusted yet. It lets nobody in.
    * @internal
    */
-  readonly heldTokens?: ReadonlySet<string>;
+  readonly held?: HeldCredentials;
   readonly limits: LimitsConfig;
   readonly audit: AuditConfig;
   readonly vault: VaultConfig;
@@ -107,6 +107,18 @@ export interface Config {
   readonly notices: readonly string[];
   /** The servers and toolsets that were left out because of mistakes in their entries. */
   readonly broken: readonly BrokenEntry[];
+}
+
+/** Credentials of a configuration that nobody has trusted yet. A door that would need them stays closed. */
+export interface HeldCredentials {
+  /** Hashes of tokens. */
+  readonly tokens: ReadonlySet<string>;
+  /** Of JWTs. They are left out of `http.jwt`. */
+  readonly issuers: readonly string[];
+  /** Whether no client certificate is accepted. */
+  readonly certificates: boolean;
+  /** What the operator is told. */
+  readonly notice: string;
 }
 
 /** Where a configuration came from, and what follows from that. */

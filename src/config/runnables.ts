@@ -1,11 +1,11 @@
 /**
- * What a configuration would run: programs, addresses and folders of tool files, and the tokens that let clients in. Each has a hash of what decides what
- * runs, by which trust in it is remembered. It is made of the file as it is written: a secret that changes asks nobody
- * again, and the hash tells nothing about it. Paths in it begin at the file, so the file is part of it.
+ * What a configuration would run, and whom it would let in over HTTP. Each has a hash of what decides that, by which trust
+ * in it is remembered. It is made of the file as it is written: a secret that changes asks nobody again, and the hash
+ * tells nothing about it. Paths in it begin at the file, so the file is part of it.
  */
 import { isAbsolute, relative } from 'node:path';
 import { canonicalJson, sha256 } from '../base/hash.ts';
-import type { JsonObject } from '../base/objects.ts';
+import { type JsonObject, toObject } from '../base/objects.ts';
 import { escaped } from '../base/text.ts';
 import type { Config } from './config.ts';
 import { withoutSecrets } from './raw-config.ts';
@@ -17,11 +17,30 @@ export interface HeldToken {
   readonly sha256: string;
 }
 
+/** What lets clients in and is not in the configuration itself. */
+export interface FoundCredentials {
+  /** Those of agents, in the configuration and in the data folder. */
+  readonly tokens: readonly HeldToken[];
+  /** A hash of the file with the authorities of client certificates; null if there is none. */
+  readonly authorities: string | null;
+}
+
+/** Settings of `http` that let more clients in, or let them be somebody else. */
+export const OPENING = ['allowed_origins', 'allowed_hosts', 'trust_agent_header'] as const;
+
+/** What is trusted, or held back. */
+export type RunnableSubject =
+  /** A server, or a folder of tools that the configuration names. */
+  | { readonly kind: 'server'; readonly key: string }
+  /** The folders of tools in the data folder. */
+  | { readonly kind: 'dropped' }
+  | { readonly kind: 'token'; readonly sha256: string }
+  | { readonly kind: 'issuer'; readonly issuer: string }
+  | { readonly kind: 'certificates' }
+  | { readonly kind: 'setting'; readonly name: (typeof OPENING)[number] };
+
 export interface Runnable {
-  /** The key of its server; null for the folders of tools in the data folder, and for a token. */
-  readonly key: string | null;
-  /** The hash of a token; null for everything else. */
-  readonly token: string | null;
+  readonly subject: RunnableSubject;
   readonly hash: string;
   /** For a person: everything that is run, without secrets, every character visible. */
   readonly text: string;
@@ -52,7 +71,7 @@ const HARMLESS: readonly (keyof typeof serverShape)[] = [
 
 /**
  * `file` is the path of the configuration without links. `dropped` are the names of the folders in the tools folder of
- * the data folder, which is `place`. `tokens` are those of agents, in the configuration and in the data folder.
+ * the data folder, which is `place`.
  */
 export function runnablesOf(
   config: Config,
@@ -60,7 +79,7 @@ export function runnablesOf(
   place: string,
   dropped: readonly string[],
   cwd: string,
-  tokens: readonly HeldToken[],
+  credentials: FoundCredentials,
 ): Runnable[] {
   const { settings, servers } = config.written();
   const { isolation, packages } = config.folders;
@@ -73,7 +92,7 @@ export function runnablesOf(
     );
     const settled = 'folder' in server ? { isolation: server.isolation, packages: server.packages } : common;
     const hash = hashOf({ entry, isShellLine: raw?.isShellLine ?? null, ...settled });
-    return { key: server.key, token: null, hash, text: `${escaped(server.key)}: ${entryText(entry)}` };
+    return { subject: { kind: 'server', key: server.key }, hash, text: `${escaped(server.key)}: ${entryText(entry)}` };
   };
   return [
     ...[...config.servers, ...config.folders.named].filter(({ enabled }) => enabled).map(describe),
@@ -81,19 +100,53 @@ export function runnablesOf(
       ? []
       : [
           {
-            key: null,
-            token: null,
+            subject: { kind: 'dropped' } as const,
             hash: hashOf({ place, isolation, packages }),
             text: `tool files in ${escaped(shownPath(place, cwd))}, also those that come later: ${dropped.map(escaped).join(', ')}`,
           },
         ]),
-    ...tokens.map(({ agent, sha256: token }) => ({
-      key: null,
-      token,
+    ...credentials.tokens.map(({ agent, sha256: token }) => ({
+      subject: { kind: 'token', sha256: token } as const,
       hash: hashOf({ agent, token }),
       text: `a token of the agent ${escaped(agent)}, which lets clients in over HTTP: ${token.slice(0, 8)}…`,
     })),
+    ...entrancesOf(config, credentials, hashOf),
   ];
+}
+
+/** Whom `http` lets in. */
+function entrancesOf(
+  { http, written }: Config,
+  { authorities }: FoundCredentials,
+  hashOf: (what: JsonObject) => string,
+): Runnable[] {
+  const clients = http.tls?.clients ?? null;
+  const settings = toObject(written().settings.http);
+  return [
+    ...http.jwt.map((jwt) => ({
+      subject: { kind: 'issuer', issuer: jwt.issuer } as const,
+      hash: hashOf({ jwt: { ...jwt } }),
+      text: `tokens that ${escaped(jwt.issuer)} signs, which let clients in over HTTP: ${valueText(jwt)}`,
+    })),
+    ...(clients === null
+      ? []
+      : [
+          {
+            subject: { kind: 'certificates' } as const,
+            hash: hashOf({ clients: { ...clients }, authorities }),
+            text: `certificates of the authorities in ${escaped(clients.ca)}, which let clients in over HTTP: ${valueText(clients)}`,
+          },
+        ]),
+    ...OPENING.filter((name) => isOpening(settings[name])).map((name) => ({
+      subject: { kind: 'setting', name } as const,
+      hash: hashOf({ [name]: settings[name] }),
+      text: `http.${name}, which opens the HTTP door further: ${valueText(settings[name])}`,
+    })),
+  ];
+}
+
+function isOpening(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 : value === true;
 }
 
 function entryText(written: JsonObject): string {

@@ -4,6 +4,8 @@
  */
 import { chmod } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { makePrivateFolder } from '../base/socket-folder.ts';
 import { createIdentity, type Identity, operatorIdentity } from '../calls/identity.ts';
@@ -13,13 +15,21 @@ import type { StartedAs } from './http/admin/status.ts';
 import type { HttpDoor } from './http/door.ts';
 
 export interface OperatorDoor {
-  close(): Promise<void>;
+  /** Takes no more commands, and lets those that run finish for at most this many milliseconds. */
+  close(patience?: number): Promise<void>;
 }
 
+/** What a connection of a command means to the gateway. Returns what to do when it has ended. */
+export type CommandCame = () => () => void;
+
 /** Never rejects: a gateway that cannot have this door serves its clients all the same, and says so in its log. */
-export async function openOperatorDoor(gateway: Gateway, startedAs: StartedAs): Promise<OperatorDoor> {
+export async function openOperatorDoor(
+  gateway: Gateway,
+  startedAs: StartedAs,
+  came?: CommandCame,
+): Promise<OperatorDoor> {
   try {
-    return await listen(gateway, startedAs);
+    return await listen(gateway, startedAs, came);
   } catch (error) {
     const message = `toolgate status and other commands cannot reach this gateway: ${messageOf(error)}`;
     gateway.events.emit('note', { source: 'toolgate', message });
@@ -27,13 +37,17 @@ export async function openOperatorDoor(gateway: Gateway, startedAs: StartedAs): 
   }
 }
 
-async function listen(gateway: Gateway, startedAs: StartedAs): Promise<OperatorDoor> {
+async function listen(gateway: Gateway, startedAs: StartedAs, came?: CommandCame): Promise<OperatorDoor> {
   const path = newOperatorSocket(gateway.config);
   const isFile = process.platform !== 'win32';
   if (isFile) await makePrivateFolder(operatorSocketFolder(gateway.config));
   const { createServer } = await import('node:http');
   let opening: Promise<HttpDoor> | null = null;
-  const server = createServer({ joinDuplicateHeaders: true }, (request, response) => {
+  let inFlight = 0;
+  // A command may hold a connection for as long as a person thinks.
+  const server = createServer({ joinDuplicateHeaders: true, headersTimeout: 0 }, (request, response) => {
+    inFlight++;
+    response.once('close', () => inFlight--);
     // Loaded with the first request, because most gateways on stdio never get one.
     opening ??= openDoor(gateway, startedAs);
     opening.then(
@@ -41,6 +55,7 @@ async function listen(gateway: Gateway, startedAs: StartedAs): Promise<OperatorD
       () => response.destroy(),
     );
   });
+  if (came !== undefined) server.on('connection', (socket: Socket) => socket.once('close', came()));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(path, resolve);
@@ -51,8 +66,10 @@ async function listen(gateway: Gateway, startedAs: StartedAs): Promise<OperatorD
   server.unref();
   if (isFile) await chmod(path, 0o600);
   return {
-    async close() {
+    async close(patience = 0) {
       const done = new Promise<void>((resolve) => server.close(() => resolve()));
+      const until = Date.now() + patience;
+      while (inFlight > 0 && Date.now() < until) await sleep(10);
       await (await opening)?.close();
       server.closeAllConnections();
       await done;

@@ -43,6 +43,8 @@ export interface Applier {
   load?(): Promise<Config>;
   /** Reads the agents' tokens. Resolves to true if they have changed. */
   readTokens?(): Promise<boolean>;
+  /** The configuration in force, as it is with the credentials as they are now. */
+  judge?(config: Config): Promise<Config>;
   /** Applies the configuration in force and what was read. */
   apply?(config: Config): void;
   /** Resolves when a change has been requested for every edit that is on the disk now. */
@@ -213,9 +215,19 @@ export class ChangeQueue {
     if (isNew || request.folders === true) await attempt('folders of tools', () => folders?.scan(next));
     if (isNew || request.toolsets === true) await attempt('saved toolsets', defaults.loadToolsets);
     const news = request.tokens === true ? await this.#readTokens(failures) : NO_READINGS.news;
+    // After the tokens were read, so that none of them is newer than what is judged.
+    const judged = request.tokens === true && config === null ? await this.#judge() : null;
     const hasSecrets = request.secrets === true || !isSameValue(next.vault, root.config.vault);
     if (hasSecrets) await vault.reload(next.vault);
-    return { config, isFile, refused, hasSecrets, news, failures };
+    return { config: config ?? judged, isFile, refused, hasSecrets, news, failures };
+  }
+
+  /** Null if nothing differs, or nobody has to be asked. */
+  async #judge(): Promise<Config | null> {
+    const { config } = this.#root;
+    const judge = [...this.#appliers].findLast((applier) => applier.judge !== undefined)?.judge;
+    const judged = (await judge?.(config)) ?? config;
+    return isSameValue(judged.held, config.held) || this.#root.config !== config ? null : judged;
   }
 
   async #readConfig({ config, isEdit = false }: ChangeRequest): Promise<Pick<Readings, 'config' | 'refused'>> {

@@ -4,48 +4,86 @@
  */
 import { counted } from '../base/text.ts';
 import type { BrokenEntry } from '../config/broken.ts';
-import type { Config } from '../config/config.ts';
+import type { Config, HeldCredentials } from '../config/config.ts';
+import type { HttpConfig } from '../config/http.ts';
+import type { Runnable, RunnableSubject } from '../config/runnables.ts';
 import type { FolderConfig, ServerConfig } from '../config/servers.ts';
 
 /**
- * `held` are the keys of servers and folders, `tokens` the hashes of tokens. `dropped` are the namespaces in the data folder that are held too; null if
- * none is. `reason` says what to do.
+ * `missing` is what nobody has trusted. `dropped` are the namespaces in the data folder, if they are among it. `reason`
+ * says what to do.
  */
 export function holdUntrusted(
   config: Config,
-  held: ReadonlySet<string>,
-  dropped: readonly string[] | null,
-  tokens: ReadonlySet<string>,
+  missing: readonly Runnable[],
+  dropped: readonly string[],
   reason: string,
 ): Config {
-  if (held.size === 0 && dropped === null && tokens.size === 0) return config;
+  if (missing.length === 0) return config;
+  const keys = new Set(subjects(missing, 'server').map(({ key }) => key));
   const isFolder = ({ server }: BrokenEntry) => server?.kind === 'folder';
   const servers = hold(
     config.servers,
     config.broken.filter((one) => !isFolder(one)),
-    held,
+    keys,
     reason,
   );
-  const folders = hold(config.folders.named, config.broken.filter(isFolder), held, reason);
+  const folders = hold(config.folders.named, config.broken.filter(isFolder), keys, reason);
   const place = folders.left.length;
+  const isDropped = subjects(missing, 'dropped').length > 0;
+  const held = { ...config, http: heldHttp(config.http, missing) };
   return Object.freeze({
-    ...config,
+    ...holdCredentials(held, missing, reason),
     servers: servers.left,
-    heldTokens: tokens,
-    notices: tokens.size === 0 ? config.notices : [...config.notices, heldText(tokens.size, reason)],
-    folders: { ...config.folders, named: folders.left, ...(dropped !== null && { isHeld: true as const }) },
+    folders: { ...config.folders, named: folders.left, ...(isDropped && { isHeld: true as const }) },
     broken: [
       ...servers.broken,
       ...folders.broken,
-      ...(dropped ?? []).map((name) =>
+      ...(isDropped ? dropped : []).map((name) =>
         untrusted(name, { namespace: name, kind: 'folder', required: false, place }, reason),
       ),
     ],
   });
 }
 
-function heldText(count: number, reason: string): string {
-  return `${counted(count, 'token')} of agents ${count === 1 ? 'lets' : 'let'} nobody in, because nobody has trusted ${count === 1 ? 'it' : 'them'} yet: ${reason}`;
+/** The configuration with these credentials held, and no others. */
+export function holdCredentials(config: Config, missing: readonly Runnable[], reason: string): Config {
+  const { held: before, ...rest } = config;
+  const notices = config.notices.filter((one) => one !== before?.notice);
+  const tokens = new Set(subjects(missing, 'token').map(({ sha256 }) => sha256));
+  // Those that were held before are not in `http.jwt` any more.
+  const issuers = [...(before?.issuers ?? []), ...subjects(missing, 'issuer').map(({ issuer }) => issuer)];
+  const settings = subjects(missing, 'setting').map(({ name }) => `http.${name}`);
+  const certificates = subjects(missing, 'certificates').length > 0;
+  const words = [
+    ...(tokens.size === 0 ? [] : [`${counted(tokens.size, 'token')} of agents`]),
+    ...issuers.map((issuer) => `tokens of ${issuer}`),
+    ...(certificates ? ['client certificates'] : []),
+    ...settings,
+  ];
+  if (words.length === 0) return { ...rest, notices };
+  const isOne = words.length === 1 && tokens.size < 2 && issuers.length === 0 && !certificates;
+  const notice = `${words.join(', ')} ${isOne ? 'lets' : 'let'} nobody in, because nobody has trusted ${isOne ? 'it' : 'them'} yet: ${reason}`;
+  const held: HeldCredentials = { tokens, issuers, certificates, notice };
+  return { ...rest, held, notices: [...notices, notice] };
+}
+
+function heldHttp(http: HttpConfig, missing: readonly Runnable[]): HttpConfig {
+  const issuers = subjects(missing, 'issuer').map(({ issuer }) => issuer);
+  const settings = subjects(missing, 'setting').map(({ name }) => name);
+  return {
+    ...http,
+    jwt: http.jwt.filter(({ issuer }) => !issuers.includes(issuer)),
+    ...(settings.includes('trust_agent_header') && { trustAgentHeader: false }),
+    ...(settings.includes('allowed_origins') && { allowedOrigins: [] }),
+    ...(settings.includes('allowed_hosts') && { allowedHosts: [] }),
+  };
+}
+
+function subjects<Kind extends RunnableSubject['kind']>(missing: readonly Runnable[], kind: Kind) {
+  return missing
+    .map(({ subject }) => subject)
+    .filter((subject): subject is Extract<RunnableSubject, { kind: Kind }> => subject.kind === kind);
 }
 
 function untrusted(key: string, server: NonNullable<BrokenEntry['server']>, reason: string): BrokenEntry {

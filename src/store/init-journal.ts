@@ -6,8 +6,9 @@
 import { mkdir, readdir, readFile, rm, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
-import { replaceFileDurably, replaceOwned } from '../base/files.ts';
+import { removeTemporariesOf, replaceFileDurably, replaceOwned } from '../base/files.ts';
 import { sha256 } from '../base/hash.ts';
+import { isAlive } from '../base/lock.ts';
 import { isObject, isSameValue } from '../base/objects.ts';
 import { userFolder } from '../base/user-folder.ts';
 import { editText } from '../config/edit.ts';
@@ -47,6 +48,8 @@ export interface Journal {
   readonly config: string;
   readonly changes: readonly JournalChange[];
   readonly secrets: readonly MovedSecret[];
+  /** The key file that the configuration names since; null if it named one before, or names none. */
+  readonly keyFile: string | null;
 }
 
 const FILE = 'journal.json';
@@ -57,9 +60,14 @@ function journalsOf(config: string, env: EnvVars): string {
 
 /** Writes everything down. Nothing is changed yet. */
 export async function writeJournal(
-  config: string,
-  changes: readonly PlannedChange[],
-  secrets: readonly MovedSecret[],
+  {
+    config,
+    changes,
+    secrets,
+    keyFile,
+  }: Pick<Journal, 'config' | 'secrets' | 'keyFile'> & {
+    readonly changes: readonly PlannedChange[];
+  },
   env: EnvVars,
 ): Promise<Journal> {
   const all = journalsOf(config, env);
@@ -74,7 +82,7 @@ export async function writeJournal(
       return { file, before: before === null ? null : sha256(before), after: sha256(after), copy, back, wrote };
     }),
   );
-  const journal = { config, changes: written, secrets };
+  const journal = { config, changes: written, secrets, keyFile };
   // The journal comes last: a folder without one stands for an init that has changed nothing.
   await replaceFileDurably(join(folder, FILE), JSON.stringify(journal, null, 2));
   return { folder, ...journal };
@@ -128,6 +136,8 @@ async function undoChange({ folder }: Journal, change: JournalChange): Promise<U
   const { file, before, after } = change;
   const copy = before === null ? null : join(folder, change.copy);
   const done = (outcome: Undone['outcome']): Undone => ({ file, outcome, copy: outcome === 'left' ? copy : null });
+  // An init that was killed may have left one, with secrets in it.
+  await removeTemporariesOf(file, isAlive);
   const now = await bytesOf(file);
   const hash = now === null ? null : sha256(now);
   if (hash === before) return done('same');

@@ -1,6 +1,10 @@
 /** The passphrase that encrypts the secrets: given directly, or read from a file that only its owner can read. */
-import { readFile, stat } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
+import { createFile } from '../base/files.ts';
+import { userFolder } from '../base/user-folder.ts';
 import type { VaultConfig } from '../config/secrets-key.ts';
 
 /** A shorter key could be guessed. */
@@ -23,6 +27,24 @@ export async function findKey({ key, keyFile, allowInsecure }: VaultConfig): Pro
   if (given !== null) return { passphrase: checked(given, 'SECRETS_KEY'), from: 'SECRETS_KEY', isInsecure: false };
   if (keyFile !== null) return { passphrase: await readKeyFile(keyFile), from: keyFile, isInsecure: false };
   return allowInsecure ? { passphrase: INSECURE, from: 'ALLOW_INSECURE_SECRETS', isInsecure: true } : null;
+}
+
+/** 32 random bytes. */
+export function newKey(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+/** The key of this user, for configurations that name none. */
+export function userKeyFile(env: Readonly<Record<string, string | undefined>>): string {
+  return join(userFolder(env), 'secrets.key');
+}
+
+/** Makes a key file, unless there is one that can be used. Resolves to whether it is new. */
+export async function makeKeyFile(file: string): Promise<boolean> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const isNew = await createFile(file, `${newKey()}\n`);
+  await readKeyFile(file);
+  return isNew;
 }
 
 export const INSECURE_TEXT =

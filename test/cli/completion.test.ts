@@ -22,21 +22,21 @@ const SHELLS = {
     program: 'bash',
     isMissing: () => false,
     script: (words: readonly string[]) =>
-      `source <(toolgate completion bash); complete -p toolgate >/dev/null; COMP_WORDS=(toolgate ${quoted(words)}); COMP_CWORD=${words.length}; _toolgate; printf '%s\\n' "\${COMPREPLY[@]}"`,
+      `source ./script.bash; complete -p toolgate >/dev/null; COMP_WORDS=(toolgate ${quoted(words)}); COMP_CWORD=${words.length}; _toolgate; printf '%s\\n' "\${COMPREPLY[@]}"`,
     args: ['--norc', '-c'],
   },
   zsh: {
     program: 'zsh',
     isMissing: () => isMissing('zsh'),
     script: (words: readonly string[]) =>
-      `autoload -Uz compinit; compinit -u -D; source <(toolgate completion zsh); [[ "$_comps[toolgate]" = _toolgate ]] || exit 9; compadd() { shift; print -rl -- "$@" }; _files() { }; words=(toolgate ${quoted(words)}); CURRENT=${words.length + 1}; _toolgate`,
+      `autoload -Uz compinit; compinit -u -D; source ./script.zsh; [[ "$_comps[toolgate]" = _toolgate ]] || exit 9; compadd() { shift; print -rl -- "$@" }; _files() { }; words=(toolgate ${quoted(words)}); CURRENT=${words.length + 1}; _toolgate`,
     args: ['-f', '-c'],
   },
   fish: {
     program: 'fish',
     isMissing: () => isMissing('fish'),
     script: (words: readonly string[]) =>
-      `toolgate completion fish | source; complete -C ${quoted([['toolgate', ...words].join(' ')])}`,
+      `source ./script.fish; complete -C ${quoted([['toolgate', ...words].join(' ')])}`,
     args: ['--no-config', '-c'],
   },
 } as const;
@@ -45,19 +45,23 @@ function quoted(words: readonly string[]): string {
   return words.map((word) => `'${word}'`).join(' ');
 }
 
+/** One project for all shells, with their scripts in it. Its commands run in the process of the test. */
+const cwd = tempFolder();
+const home = tempFolder();
+const path = tempFolder();
+
+beforeAll(async () => {
+  writeFileSync(join(path, 'toolgate'), `#!/bin/sh\nexec '${process.execPath}' '${bin}' "$@"\n`);
+  chmodSync(join(path, 'toolgate'), 0o755);
+  writeFiles(cwd, { 'tools.toml': toolsetsToml(THREE, '[toolsets.fixed]\ntools = ["git.status"]\n') });
+  const run = (...args: string[]) => runCli(args, { cwd, env: { HOME: home }, process: false });
+  // Afterwards it is known what the servers offer.
+  await run('toolsets', 'create', 'dev', 'git.log');
+  for (const shell of Object.keys(SHELLS))
+    writeFiles(cwd, { [`script.${shell}`]: (await run('completion', shell)).stdout });
+}, 60_000);
+
 describe.each(Object.entries(SHELLS))('in %s', (_, { program, script, args, isMissing: isAway }) => {
-  const cwd = tempFolder();
-  const home = tempFolder();
-  const path = tempFolder();
-
-  beforeAll(async () => {
-    writeFileSync(join(path, 'toolgate'), `#!/bin/sh\nexec '${process.execPath}' '${bin}' "$@"\n`);
-    chmodSync(join(path, 'toolgate'), 0o755);
-    writeFiles(cwd, { 'tools.toml': toolsetsToml(THREE, '[toolsets.fixed]\ntools = ["git.status"]\n') });
-    // Afterwards it is known what the servers offer.
-    await runCli(['toolsets', 'create', 'dev', 'git.log'], { cwd, env: { HOME: home } });
-  }, 60_000);
-
   const offered = (...words: string[]) =>
     execFileSync(program, [...args, script(words)], {
       cwd,
@@ -97,7 +101,7 @@ describe.each(Object.entries(SHELLS))('in %s', (_, { program, script, args, isMi
         // The shell completes names of files. Only fish prints them here.
         [['policy', 'test', 'tool'], program === 'fish' ? ['tools.toml'] : []],
       ];
-      for (const [words, expected] of some(cases, cases.slice(0, 4))) expect(offered(...words)).toEqual(expected);
+      for (const [words, expected] of some(cases, cases.slice(0, 2))) expect(offered(...words)).toEqual(expected);
     },
     120_000,
   );
@@ -106,6 +110,33 @@ describe.each(Object.entries(SHELLS))('in %s', (_, { program, script, args, isMi
 describe('toolgate completion', () => {
   const words = async (files: Record<string, string>, ...line: string[]) =>
     (await runCli(['completion', 'words', '--', ...line], { files, process: false })).stdout.split('\n').slice(0, -1);
+
+  it.each([
+    [['toolsets', 'rename', ''], 'dev fixed'],
+    [['toolsets', 'rename', 'dev', ''], ''],
+    [['toolsets', 'create', ''], ''],
+    [['toolsets', 'create', 'more', 'git.log', 'docker.'], 'docker.images docker.ps'],
+    [['call', 'git_'], 'git_commit git_log git_status'],
+    [['call', 'git_log', 'git_'], ''],
+    [['lock', 'diff', 'git', 'l'], 'linear'],
+    [['disable', 'l'], 'linear'],
+    [['toolset', 'equip', 'd'], 'dev'],
+    [['serve', '--log-level', 'd'], 'debug'],
+    [['plan', '--format', ''], 'configmap json toml'],
+    [['list', '--equip-toolset', 'd'], 'dev'],
+    [['audit', '--server', 'l'], 'linear'],
+    [['toolsets', 'edit', 'dev', '--add', 'git.l'], 'git.log'],
+    [['doctor', '--f'], '--fix'],
+    [['help', 'trouble'], 'troubleshooting'],
+    [['policy', 'test', 'tool'], ''],
+  ])('offers for %j: %s', async (line, expected) => {
+    const { stdout } = await runCli(['completion', 'words', '--', ...line], {
+      cwd,
+      env: { HOME: home },
+      process: false,
+    });
+    expect(stdout.split('\n').slice(0, -1).join(' ')).toBe(expected);
+  });
 
   it('offers nothing, and says nothing, without a configuration and for unknown commands', async () => {
     expect(await words({}, 'call', '')).toEqual([]);

@@ -89,13 +89,13 @@ function machine(own?: Files, project: Files = PROJECT) {
   const env = { HOME: folder, TOOLGATE_TRUST: '', COLOUR: 'red', AREA: 'here', DOCS_TOKEN: 't' };
   const run = (...args: string[]) => runCli(['init', ...args], { cwd, env });
   const config = () => readFileSync(join(cwd, 'tools.toml'), 'utf8');
-  /** Every file that is there, by path. */
+  /** Every file that is there, by path, except Toolgate's own. */
   const state = () =>
     Object.fromEntries(
       [cwd, folder].flatMap((root) =>
         readdirSync(root, { recursive: true, encoding: 'utf8' })
           .map((path) => join(root, path))
-          .filter((path) => statSync(path).isFile() && !path.includes('.config/toolgate'))
+          .filter((path) => statSync(path).isFile() && !/\.config\/toolgate|\/\.toolgate\//.test(path))
           .map((path) => [path, readFileSync(path).toString('hex')]),
       ),
     );
@@ -267,17 +267,10 @@ describe('init', () => {
   it('points out secrets without showing them, and moves them on request', async () => {
     const entry = { ...program(), env: { API_TOKEN: 's3cret-value-2' } };
     const keyed = { command: 'none', args: ['--api-key', 's3cret-value-1'] };
-    const { cwd, env, config, state, run } = machine(
-      { '.cursor/mcp.json': json({ mcpServers: { a: entry, keyed } }) },
-      {},
-    );
-    const before = state();
+    const { cwd, env, config, run } = machine({ '.cursor/mcp.json': json({ mcpServers: { a: entry, keyed } }) }, {});
     const shown = await run();
     expect(shown.stdout).toMatch(/Secrets in plain text.*\n {2}a: env\.API_TOKEN\n {2}keyed: args\[1\]/);
     expect(shown.stdout).not.toContain('s3cret');
-    const without = await run('--yes', '--move-secrets');
-    expect([without.code, without.stderr]).toEqual([2, expect.stringContaining('There is no key for the secrets')]);
-    expect(state()).toEqual(before);
     const withKey = { cwd, env: { ...env, SECRETS_KEY: 'a-key-that-is-long-enough' } };
     expect((await runCli(['init', '--yes', '--move-secrets', '--point'], withKey)).code).toBe(0);
     expect(config()).toContain('API_TOKEN = "${secret:API_TOKEN}"');
@@ -289,6 +282,34 @@ describe('init', () => {
       (await runCli(['secrets', 'list'], withKey)).stdout + (await runCli(['secrets', 'list'], withKey)).stderr,
     ).not.toContain('API_TOKEN');
     expect(readFileSync(join(env.HOME, '.cursor/mcp.json'), 'utf8')).toBe(json({ mcpServers: { a: entry, keyed } }));
+  });
+
+  it('makes a key for the secrets that it moves, if there is none, and says where it is', async () => {
+    const files = (token: string) => ({
+      '.cursor/mcp.json': json({ mcpServers: { a: { ...program(), env: { API_TOKEN: token } } } }),
+    });
+    const { cwd, env, home: folder, config, state, run } = machine(files('s3cret-value-3'), {});
+    const before = state();
+    const key = join(folder, '.config/toolgate/secrets.key');
+    const { code, stdout } = await run('--yes', '--move-secrets', '--point');
+    expect(code).toBe(0);
+    expect(stdout).toContain(`The secrets are encrypted with a new key: ${key}. Keep a copy elsewhere`);
+    expect(config()).toContain('key_file = "${HOME}/.config/toolgate/secrets.key"');
+    expect(statSync(key).mode & 0o777).toBe(0o600);
+    expect((await runCli(['secrets', 'check'], { cwd, env })).code).toBe(0);
+    expect((await runCli(['call', 'a_x'], { cwd, env })).code).toBe(0);
+    const bytes = readFileSync(key);
+    // The next configuration of this user gets the same key.
+    const other = tempFolder({
+      '.mcp.json': json({ mcpServers: { b: { ...program(), env: { TOKEN: 's3cret-4' } } } }),
+    });
+    const second = await runCli(['init', '--yes', '--move-secrets', '--from', '.mcp.json'], { cwd: other, env });
+    expect(second.stdout).toContain(`The secrets are encrypted with your key: ${key}`);
+    const undone = await run('--undo');
+    expect(undone.stdout).toContain(`${key}: the key of the secrets stays`);
+    expect(state()).toEqual(before);
+    expect(readFileSync(key)).toEqual(bytes);
+    expect((await runCli(['secrets', 'check'], { cwd: other, env })).code).toBe(0);
   });
 
   it('takes back only its own part of a file that was changed since, and leaves what it cannot', async () => {

@@ -10,7 +10,7 @@ import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { openProject } from '../support/windows.ts';
 
-useProcesses();
+useProcesses('servers');
 
 const MARK = `recovery-${process.pid}`;
 const all = (log = join(tempFolder(), 'log')) =>

@@ -10,39 +10,43 @@ import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { openProject } from '../support/windows.ts';
 
-useProcesses();
+useProcesses('servers');
 
 const MARK = `shared-${process.pid}`;
 const config = (more = '', servers = serversToml({ a: server('basic', '--name', MARK) })) =>
   `active_toolsets = ["*"]\n${more}\n${servers}`;
 
 describe('ten windows of one project', () => {
-  it('started at once, have one gateway and one process of each server', async () => {
+  it('started at once, have one gateway and one process of each server, which leave nothing when they are stopped', async () => {
     const project = openProject(config());
-    const windows = await Promise.all(Array.from({ length: 10 }, () => project.window()));
+    const windows = await Promise.all(
+      Array.from({ length: 10 }, (_, i) => project.window({ args: ['--agent', `agent-${i}`] })),
+    );
     const pids = await Promise.all(windows.map(({ client }) => pidOf(client, 'a')));
     expect(new Set(pids).size).toBe(1);
     expect(running(MARK)).toEqual([pids[0]]);
     expect(await project.gateways()).toMatchObject([{ windows: 10 }]);
-  });
-});
-
-describe('a shared gateway', () => {
-  it('listens where nobody else can reach it, and leaves nothing when it is stopped', async () => {
-    const project = openProject(config());
-    const { client } = await project.window();
-    await callText(client, 'a_echo', { text: 'x' });
+    const pid = await project.pid();
+    // They are found by toolgate status.
+    const { stdout } = await runCli(['status', '--json'], { cwd: project.cwd, env: project.env, process: false });
+    const [found] = (
+      JSON.parse(stdout) as { gateways: { pid: number; command: string; clients: { agent: string }[] }[] }
+    ).gateways;
+    expect(found).toMatchObject({ command: 'daemon', pid });
+    expect(found!.clients.map(({ agent }) => agent).sort()).toEqual(windows.map((_, i) => `agent-${i}`));
+    // Nobody else can reach it.
     const [socket] = project.left().filter((name) => name.endsWith('.sock'));
     expect(statSync(project.runtime).mode & 0o777).toBe(0o700);
     expect(statSync(join(project.runtime, socket!)).mode & 0o777).toBe(0o600);
-    const pid = await project.pid();
     expect((await project.daemon('stop')).stdout).toContain(`Stopped process ${pid}`);
     expect(alive(pid)).toBe(false);
     expect(running(MARK)).toEqual([]);
     expect(project.left()).toEqual([]);
     expect((await project.daemon('status')).code).toBe(1);
   });
+});
 
+describe('a shared gateway', () => {
   it('ends by itself when it has had no client for a while', async () => {
     const project = openProject(config('shared_idle = "200ms"'));
     const window = await project.window();
@@ -50,15 +54,6 @@ describe('a shared gateway', () => {
     await window.stop();
     await waitFor(() => !alive(pid));
     await waitFor(() => project.left().length === 0 && running(MARK).length === 0);
-  });
-
-  it('is found by toolgate status, which shows its clients', async () => {
-    const project = openProject(config());
-    await project.window({ args: ['--agent', 'ann'] });
-    const { stdout } = await runCli(['status', '--json'], { cwd: project.cwd, env: project.env });
-    expect(JSON.parse(stdout).gateways).toMatchObject([
-      { command: 'daemon', pid: await project.pid(), clients: [{ agent: 'ann', door: 'stdio' }] },
-    ]);
   });
 
   it('writes its log to a file that toolgate daemon status names, and to its windows', async () => {

@@ -1,4 +1,4 @@
-/** Windows of one project that share a gateway in the background. Everything is a process. */
+/** Windows of one project that share a gateway in the background, which is a process. So are the windows in a wide run. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClientCapabilities } from '@modelcontextprotocol/sdk/types.js';
@@ -7,6 +7,7 @@ import { type Run, runCli } from './cli.ts';
 import { type ModernStdioGateway, type StdioGateway, startModernStdio, startStdio } from './gateway.ts';
 import { alive, waitFor } from './processes.ts';
 import { type Files, tempFolder } from './temp.ts';
+import { isWide } from './wide.ts';
 
 export interface Project {
   readonly cwd: string;
@@ -38,14 +39,19 @@ export function openProject(config: string, files: Files = {}): Project {
   const runtime = tempFolder();
   const folder = join(runtime, 'toolgate');
   const env = { HOME: tempFolder(), XDG_RUNTIME_DIR: runtime, TOOLGATE_SHARED: '1' };
-  const optionsFor = (options: WindowOptions) => ({ cwd, process: true, ...options, env: { ...env, ...options.env } });
+  const optionsFor = (options: WindowOptions) => ({
+    cwd,
+    process: isWide,
+    ...options,
+    env: { ...env, ...options.env },
+  });
   const project: Project = {
     cwd,
     runtime: folder,
     env,
     window: (options = {}) => startStdio(optionsFor(options)),
     modernWindow: ({ args = [], env: more = {} } = {}) =>
-      startModernStdio({ cwd, process: true, args, env: { ...env, ...more } }),
+      startModernStdio({ cwd, process: isWide, args, env: { ...env, ...more } }),
     daemon: (verb, ...args) => runCli(['daemon', verb, ...args], { cwd, env, process: false }),
     async gateways() {
       const { stdout } = await project.daemon('status', '--json');

@@ -1,7 +1,7 @@
 /** What `toolgate toolsets` shows and changes in a gateway. */
 import { patternHint } from '../../access/pattern-hint.ts';
 import { isMeant, refersTo, type ToolReference, toolsWithin } from '../../access/toolset.ts';
-import { GatewayError } from '../../base/errors.ts';
+import { GatewayError, messageOf } from '../../base/errors.ts';
 import { didYouMean } from '../../base/text.ts';
 import { awayError, awayOwners, awayText, awayWith } from '../../catalog/away.ts';
 import { canonicalName } from '../../catalog/entry.ts';
@@ -125,11 +125,19 @@ export interface ToolsetImport {
 }
 
 export async function importToolset(gateway: Gateway, request: ToolsetImport): Promise<SavedToolsetReport> {
-  const { description, tools, toolNotes } = readToolset(request.toolset, request.name);
+  const { description, tools, toolNotes } = readImported(request);
   return report(
     gateway,
     await gateway.toolsets.create({ name: request.name, description, tools, toolNotes }, request.place),
   );
+}
+
+function readImported({ toolset, name }: ToolsetImport) {
+  try {
+    return readToolset(toolset, name);
+  } catch (error) {
+    throw new GatewayError('usage', messageOf(error));
+  }
 }
 
 export interface ToolsetEdit {

@@ -87,8 +87,10 @@ export function followTls(server: Server, gateway: Gateway, started: TlsConfig):
 
   function watch(): void {
     for (const watcher of watchers) watcher.close();
-    const files = [tls.cert, tls.key, ...(tls.clients === null ? [] : [tls.clients.ca])];
-    watchers = files.map((file) => watchFile(file, reread));
+    watchers = [tls.cert, tls.key].map((file) => watchFile(file, reread));
+    // Other authorities may have to be trusted before they let anybody in.
+    if (tls.clients !== null)
+      watchers.push(watchFile(tls.clients.ca, () => void gateway.change({ tokens: true }).then(reread)));
     // The files may have changed before they were watched.
     reread();
   }

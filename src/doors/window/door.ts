@@ -17,6 +17,7 @@ import { requireProfile } from '../../plans/plan.ts';
 import { type StdioDoor, serveStreams } from '../stdio.ts';
 import { isSameEnvironment } from './environment.ts';
 import { asideLine, HELLO_VERSION, type SharedGatewayStatus, type WindowHello, type WindowWelcome } from './hello.ts';
+import type { IdleWatch } from './idle.ts';
 
 export interface WindowDoor {
   /** Stops taking windows, lets running calls finish, and sends the windows away. */
@@ -31,8 +32,8 @@ export interface WindowDoorOptions {
   readonly log: string;
   /** Somebody has asked the gateway to stop. */
   stop(): void;
-  /** There are no windows since `idle` milliseconds. */
-  idle(): void;
+  /** Is told of every window. */
+  readonly idle: IdleWatch;
   /** A window is there. `write` sends a line to its log. Returns what to do when it is gone. */
   attached(window: AttachedWindow, write: (line: string) => void): () => void;
 }
@@ -46,22 +47,13 @@ const LONGEST_HELLO = 4 * 1024 * 1024;
 /** Milliseconds for a window to say hello. */
 const PATIENCE = 10_000;
 /** Milliseconds that running calls have when the gateway stops. */
-const LAST_CALLS = 10_000;
+export const LAST_CALLS = 10_000;
 
 type ServedWindow = ReturnType<typeof serveStreams>;
 
 export async function openWindowDoor(gateway: Gateway, options: WindowDoorOptions): Promise<WindowDoor> {
   const windows = new Map<Socket, ServedWindow>();
   let isClosing = false;
-  let idleTimer: NodeJS.Timeout | undefined;
-
-  /** The time begins with the start, and again with the end of the last window. */
-  function watchIdle(): void {
-    clearTimeout(idleTimer);
-    const { shared, sharedIdle } = gateway.config;
-    if (windows.size > 0 || isClosing || (shared && sharedIdle === 0)) return;
-    idleTimer = setTimeout(options.idle, shared ? sharedIdle : 0);
-  }
 
   async function greet(socket: Socket, line: string): Promise<void> {
     const hello = toObject(JSON.parse(line)) as unknown as WindowHello & { ask?: unknown };
@@ -70,16 +62,22 @@ export async function openWindowDoor(gateway: Gateway, options: WindowDoorOption
       if (hello.ask === 'stop') options.stop();
       return;
     }
-    const welcome = await admit(hello).catch((error: unknown): WindowWelcome => {
-      const { code, message } = toGatewayError(error);
-      return { code, message };
-    });
-    if (socket.destroyed) return;
-    if (!('welcome' in welcome)) {
-      socket.end(`${JSON.stringify(welcome)}\n`);
-      return;
+    const gone = options.idle.enter();
+    try {
+      const welcome = await admit(hello).catch((error: unknown): WindowWelcome => {
+        const { code, message } = toGatewayError(error);
+        return { code, message };
+      });
+      if (socket.destroyed) gone();
+      else if ('welcome' in welcome) await serve(socket, hello, gone);
+      else {
+        socket.end(`${JSON.stringify(welcome)}\n`);
+        gone();
+      }
+    } catch (error) {
+      gone();
+      throw error;
     }
-    await serve(socket, hello);
   }
 
   async function admit(hello: WindowHello): Promise<WindowWelcome> {
@@ -100,7 +98,8 @@ export async function openWindowDoor(gateway: Gateway, options: WindowDoorOption
     return task;
   }
 
-  async function serve(socket: Socket, hello: WindowHello): Promise<void> {
+  /** `gone` is called when the window has left. */
+  async function serve(socket: Socket, hello: WindowHello, gone: () => void): Promise<void> {
     const write = (line: string) => {
       if (socket.writable) socket.write(line);
     };
@@ -117,14 +116,13 @@ export async function openWindowDoor(gateway: Gateway, options: WindowDoorOption
     write(`${JSON.stringify({ welcome: true } satisfies WindowWelcome)}\n`);
     const door = serveStreams(gateway, client, socket, socket);
     windows.set(socket, door);
-    clearTimeout(idleTimer);
     const left = options.attached({ hello, door }, (log) => write(asideLine({ log })));
     const leave = () => {
       if (!windows.delete(socket)) return;
       left();
       door.close();
       socket.end();
-      watchIdle();
+      gone();
     };
     socket.once('close', leave);
     void door.ended.then(leave);
@@ -152,16 +150,11 @@ export async function openWindowDoor(gateway: Gateway, options: WindowDoorOption
   // A connection that cannot be accepted must not end the gateway.
   server.on('error', () => {});
   await chmod(options.path, 0o600);
-  watchIdle();
-  // An edit may say that windows do not share any more, or give another time.
-  const remove = gateway.addApplier({ name: 'door for windows', apply: watchIdle });
 
   return {
     async close() {
       if (isClosing) return;
       isClosing = true;
-      clearTimeout(idleTimer);
-      remove();
       // First the name: no window finds a gateway that ends.
       await unlink(options.path).catch(() => {});
       server.close();

@@ -1,9 +1,8 @@
 /** `/admin/commands/NAME`: what a command of the CLI asks of the gateway that runs. For the operator only. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
-import { isObject } from '../../../base/objects.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
-import { type GatewayCommand, gatewayCommands, runInGateway } from '../../commands/commands.ts';
+import { type GatewayCommand, gatewayCommands, readRequest, runInGateway } from '../../commands/commands.ts';
 import { decodePart, pathOf } from '../path.ts';
 import { readJson } from '../wire/body.ts';
 import { requireJson } from '../wire/content-types.ts';
@@ -17,14 +16,14 @@ export async function runCommand(
   response: ServerResponse,
   headers: readonly string[],
 ): Promise<void> {
-  const name = decodePart(pathOf(request.url ?? '').slice(COMMANDS_PATH.length + 1), 'command');
-  if (!Object.hasOwn(gatewayCommands, name))
-    throw new GatewayError('path_unknown', `This gateway has no command "${name}". It may be an older version.`);
+  const written = decodePart(pathOf(request.url ?? '').slice(COMMANDS_PATH.length + 1), 'command');
+  if (!Object.hasOwn(gatewayCommands, written))
+    throw new GatewayError('path_unknown', `This gateway has no command "${written}". It may be an older version.`);
+  const name = written as GatewayCommand;
   requireJson(request.headers);
-  const body = await readJson(request, gateway.config.limits.body);
-  if (!isObject(body)) throw new GatewayError('params_invalid', 'The body must be a JSON object.');
+  const asked = readRequest(name, await readJson(request, gateway.config.limits.body));
   await gateway.caughtUp();
   await gateway.opening;
-  const answer = await runInGateway(gateway, name as GatewayCommand, body as never);
+  const answer = await runInGateway(gateway, name, asked);
   sendJson(response, 200, answer, [...headers, 'cache-control', 'no-store']);
 }

@@ -97,10 +97,10 @@ class CredentialAuthenticator implements Authenticator {
     this.tokens = tokens;
     this.config = gateway.config;
     this.issuers = this.#openIssuers();
-    this.hadIssuer = this.issuers.length > 0;
+    this.hadIssuer = hasIssuer(this.config);
     this.anonymous = this.#anonymousIdentity();
-    this.clients = this.config.http.tls?.clients ?? null;
-    this.hadClients = this.clients !== null;
+    this.clients = clientsOf(this.config);
+    this.hadClients = hasClients(this.config);
     this.removeApplier = gateway.addApplier({
       name: 'credentials',
       readTokens: tokens.read,
@@ -246,13 +246,13 @@ class CredentialAuthenticator implements Authenticator {
   apply(config: Config): void {
     this.config = config;
     this.issuers = this.#openIssuers();
-    this.hadIssuer ||= this.issuers.length > 0;
-    const clients = config.http.tls?.clients ?? null;
+    this.hadIssuer ||= hasIssuer(config);
+    this.hadClients ||= hasClients(config);
+    const clients = clientsOf(config);
     if (!isSameValue(clients, this.clients)) {
       this.certificates.isRevoked = true;
       this.certificates = { isRevoked: false };
       this.clients = clients;
-      this.hadClients ||= clients !== null;
     }
     this.certified = new WeakMap();
     this.tokens.rebuild();
@@ -308,6 +308,20 @@ class CredentialAuthenticator implements Authenticator {
   #report(request: IncomingMessage, reason: string): void {
     report(this.gateway, request, reason);
   }
+}
+
+/** Also one that nobody has trusted yet: then the door stays closed. */
+function hasIssuer({ http, held }: Config): boolean {
+  return http.jwt.length > 0 || (held?.issuers.length ?? 0) > 0;
+}
+
+function hasClients({ http }: Config): boolean {
+  return (http.tls?.clients ?? null) !== null;
+}
+
+/** Whose client certificates are accepted. */
+function clientsOf({ http, held }: Config): ClientCertificates | null {
+  return held?.certificates === true ? null : (http.tls?.clients ?? null);
 }
 
 /** For a program that knows its users. */

@@ -57,9 +57,9 @@ export async function openTokens(gateway: Gateway, common: string | null): Promi
 
   function rebuild(): void {
     const next = new Map<string, KnownToken>();
-    const { heldTokens } = gateway.config;
+    const { held } = gateway.config;
     const add = (hash: string, expires: number | null, token: Omit<KnownToken, 'credential'>) => {
-      if (next.has(hash) || (!token.isCommon && heldTokens?.has(hash) === true)) return;
+      if (next.has(hash) || (!token.isCommon && held?.tokens.has(hash) === true)) return;
       const old = known.get(hash);
       const { agent, isCommon, tasks } = token;
       const isSame = old?.agent === agent && old.isCommon === isCommon && isSameValue(old.tasks, tasks);
@@ -74,7 +74,7 @@ export async function openTokens(gateway: Gateway, common: string | null): Promi
         add(hash, expires === null ? null : Date.parse(expires), { agent: name, isCommon: false, tasks });
     for (const [hash, old] of known) if (next.get(hash) !== old) old.credential.revocation.isRevoked = true;
     known = next;
-    areRequired ||= known.size > 0 || saved !== null || (heldTokens?.size ?? 0) > 0;
+    areRequired ||= known.size > 0 || saved !== null || (held?.tokens.size ?? 0) > 0;
     reportChanges(applied ?? [], saved ?? []);
     applied = saved;
   }
