@@ -17,19 +17,23 @@ import type { Edit } from '../config/raw-config.ts';
 import { startsToolgate } from '../config/self-reference.ts';
 import type { PlannedChange } from '../store/init-journal.ts';
 
+/** A server in the file of a client. */
+interface Origin {
+  readonly file: ClientFile;
+  readonly name: string;
+}
+
 /** A server that is imported. */
 export interface ImportedServer {
   readonly server: WrittenServer;
   /** Where it was found; several if clients have the same one. */
-  readonly from: readonly { readonly file: ClientFile; readonly name: string }[];
+  readonly from: readonly Origin[];
   readonly secrets: readonly PlainSecret[];
   readonly notes: readonly string[];
 }
 
 /** A server that stays where it is. */
-export interface LeftOut {
-  readonly file: ClientFile;
-  readonly name: string;
+export interface LeftOut extends Origin {
   readonly reason: string;
 }
 
@@ -44,6 +48,8 @@ export interface InitPlan {
   readonly files: readonly ClientFile[];
   readonly imported: readonly ImportedServer[];
   readonly leftOut: readonly LeftOut[];
+  /** Those of them that the configuration has already. Their clients can use Toolgate for them. */
+  readonly present: readonly Origin[];
   /** Files that could not be read. */
   readonly problems: readonly string[];
   /** Clients that have Toolgate already. */
@@ -68,9 +74,10 @@ export async function planInit(
   const read = await readFiles(surroundings, problems);
   const known = await targetValue(target);
   const taken = new Set(serverNames(known));
-  const existing = new Set(sameness(known));
+  const existing = writtenServers(known);
   const imported: (ImportedServer & { readonly id: string })[] = [];
   const leftOut: LeftOut[] = [];
+  const present: Origin[] = [];
   const pointed: ClientFile[] = [];
   for (const { file, servers } of read)
     for (const [name, entry] of Object.entries(servers)) {
@@ -92,7 +99,8 @@ export async function planInit(
         imported[same] = { ...before, from: [...before.from, { file, name }] };
         continue;
       }
-      if (existing.has(id)) {
+      if (existing.some((one) => isSame(one, server))) {
+        present.push({ file, name });
         leftOut.push({ file, name, reason: `${basename(target)} has it already` });
         continue;
       }
@@ -101,7 +109,7 @@ export async function planInit(
       const named = clean({ ...server, namespace });
       imported.push({ id, server: named, from: [{ file, name }], secrets: plainSecrets(named), notes });
     }
-  return { files: read.map(({ file }) => file), read, imported, leftOut, problems, pointed };
+  return { files: read.map(({ file }) => file), read, imported, leftOut, present, problems, pointed };
 }
 
 async function readFiles({ cwd, env, from }: InitSurroundings, problems: string[]): Promise<ReadFile[]> {
@@ -156,13 +164,25 @@ function identity({ command, args, env, cwd, url, headers }: WrittenServer): str
   return canonicalJson({ command, args: args ?? [], env: env ?? {}, cwd, url, headers: headers ?? {} });
 }
 
-function sameness(value: JsonObject): string[] {
-  const { servers, mcpServers } = value;
-  const all = [
-    ...(Array.isArray(servers) ? servers : Object.values(toObject(servers))),
-    ...Object.values(toObject(mcpServers)),
-  ];
-  return all.map((one) => identity(toObject(one) as unknown as WrittenServer));
+/** The servers of our own configuration, as they are written. */
+function writtenServers({ servers, mcpServers }: JsonObject): WrittenServer[] {
+  const named = Object.entries({ ...(Array.isArray(servers) ? {} : toObject(servers)), ...toObject(mcpServers) });
+  return [
+    ...(Array.isArray(servers) ? servers : []).map((one) => toObject(one)),
+    ...named.map(([namespace, one]) => ({ namespace, ...toObject(one) })),
+  ] as unknown as WrittenServer[];
+}
+
+/** Secrets that were moved to the store cannot be compared. Then the name has to be the same. */
+function isSame(ours: WrittenServer, theirs: WrittenServer): boolean {
+  if (identity(ours) === identity(theirs)) return true;
+  const moved = withReferences(theirs, plainSecrets(theirs));
+  return ours.namespace === theirs.namespace && withoutNames(identity(ours)) === withoutNames(identity(moved));
+}
+
+/** The same for all references to secrets. */
+function withoutNames(text: string): string {
+  return text.replace(/\$\{secret:[^}]*\}/g, '${secret}');
 }
 
 /** Without keys that say nothing. */
@@ -227,15 +247,21 @@ function originText({ from }: ImportedServer): string {
   );
 }
 
-/** The files of clients with one entry, which starts Toolgate, in place of the servers that were imported. */
+/** What clients can leave to Toolgate. */
+export function servedByToolgate({ imported, present }: Pick<InitPlan, 'imported' | 'present'>): Origin[] {
+  return [...imported.flatMap(({ from }) => from), ...present];
+}
+
+/** The files of clients with one entry, which starts Toolgate, in place of the servers that Toolgate has. */
 export async function clientChanges(
   read: readonly ReadFile[],
-  { imported }: Pick<InitPlan, 'imported'>,
+  plan: Pick<InitPlan, 'imported' | 'present'>,
   command: readonly [string, ...string[]],
 ): Promise<PlannedChange[]> {
   const changes = new Map<string, PlannedChange>();
+  const served = servedByToolgate(plan);
   for (const { file, bytes, servers } of read) {
-    const gone = imported.flatMap(({ from }) => from.filter((one) => one.file === file).map(({ name }) => name));
+    const gone = served.filter((one) => one.file === file).map(({ name }) => name);
     if (gone.length === 0) continue;
     const [program, ...args] = command;
     const name = freeName('toolgate', 'gateway', new Set(Object.keys(servers).filter((one) => !gone.includes(one))));

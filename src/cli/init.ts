@@ -21,7 +21,14 @@ import {
 import { findKey, keyMissing, makeKeyFile, userKeyFile } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
 import type { CommandIo } from './command-io.ts';
-import { clientChanges, configChange, type ImportedServer, type InitPlan, planInit } from './init-plan.ts';
+import {
+  clientChanges,
+  configChange,
+  type ImportedServer,
+  type InitPlan,
+  planInit,
+  servedByToolgate,
+} from './init-plan.ts';
 import { loadOptions, type Options } from './options.ts';
 import { canPick, confirm } from './prompts.ts';
 import { brief, cell, columns, jsonText, paint, plain, print, table, warn } from './terminal.ts';
@@ -36,30 +43,33 @@ export async function init(_: readonly string[], options: Options, io: CommandIo
   if (options.json !== true) print(planText(plan, target, io), io);
   const mayAsk = canPick(io) && options.json !== true && options.yes !== true;
   const isOnlyShown = options['dry-run'] === true || (options.yes !== true && !mayAsk);
-  if (plan.imported.length === 0 || isOnlyShown) {
+  const isNew = plan.imported.length > 0;
+  const canPoint = plan.present.length > 0 && (options.point === true || mayAsk);
+  if ((!isNew && !canPoint) || isOnlyShown) {
     if (options.json === true) print(jsonText(planJson(plan, target, []), 2), io);
-    else if (plan.imported.length > 0)
+    else if (isNew || plan.present.length > 0)
       print(
         `Nothing was changed.${options['dry-run'] === true ? '' : ' Add --yes to do it, and --point to let the clients use Toolgate.'}`,
         io,
       );
     return 0;
   }
-  if (mayAsk && !(await confirm(`Write ${target}?`, io))) return print('Nothing was changed.', io);
+  if (isNew && mayAsk && !(await confirm(`Write ${target}?`, io))) return print('Nothing was changed.', io);
   const moves =
     options['move-secrets'] === true ||
     (mayAsk && secrets.length > 0 && (await confirm('Move the secrets to the secrets store?', io)));
   const points =
     options.point === true ||
     (mayAsk && (await confirm(`Let ${clientsOf(plan).join(', ')} use Toolgate in place of these servers?`, io)));
+  if (!isNew && !points) return print('Nothing was changed.', io);
   const { written, key } = await carryOut(plan, found, { moves, points }, io);
-  const clients = written.slice(1);
+  const clients = written.filter((file) => file !== target);
   if (options.json === true)
     return print(jsonText({ ...planJson(plan, target, written), key_file: key?.file ?? null }, 2), io);
   return print(
     plain(
       [
-        `Wrote ${counted(plan.imported.length, 'server')} to ${target}.`,
+        ...(isNew ? [`Wrote ${counted(plan.imported.length, 'server')} to ${target}.`] : []),
         ...(clients.length === 0
           ? []
           : [`Toolgate is now the server of: ${clients.join(', ')}. Restart these clients.`]),
@@ -100,8 +110,13 @@ async function carryOut(
 ): Promise<InitDone> {
   const { imported } = plan;
   const load = (text: string) => loadConfigText(text, found, { cwd: io.cwd(), env: io.env });
+  const clients = points ? await clientChanges(plan.read, plan, commandOf(found.file, io)) : [];
   const keyless = await configChange(found.file, imported, moves, null);
-  if (keyless === null) return { written: [], key: null };
+  if (keyless === null) {
+    await writeJournal({ config: plainPath(found.file), changes: clients, secrets: [], keyFile: null }, io.env);
+    await applyChanges(clients);
+    return { written: clients.map(({ file }) => file), key: null };
+  }
   const isMoving = moves && imported.some(({ secrets }) => secrets.length > 0);
   const needsKey = isMoving && (await findKey((await load(keyless.after)).vault)) === null;
   const keyFile = needsKey ? userKeyFile(io.env) : null;
@@ -109,7 +124,6 @@ async function carryOut(
   const own = named === null ? keyless : ((await configChange(found.file, imported, moves, named)) ?? keyless);
   const config = await load(own.after);
   if (config.vault.keyFile !== keyFile && needsKey) throw keyMissing();
-  const clients = points ? await clientChanges(plan.read, plan, commandOf(found.file, io)) : [];
   const moved = isMoving ? await secretsToMove(imported, config) : [];
   const changes = [own, ...clients];
   // Undoing leaves the key: other configurations may use it by then.
@@ -164,8 +178,8 @@ function commandOf(config: string, io: CommandIo): [string, ...string[]] {
     : [process.execPath, program, '--config', config];
 }
 
-function clientsOf({ imported }: Pick<InitPlan, 'imported'>): string[] {
-  return [...new Set(imported.flatMap(({ from }) => from.map(({ file }) => file.client)))];
+function clientsOf(plan: InitPlan): string[] {
+  return [...new Set(servedByToolgate(plan).map(({ file }) => file.client))];
 }
 
 function planText(plan: InitPlan, target: string, io: CommandIo): string {
@@ -209,8 +223,8 @@ function planText(plan: InitPlan, target: string, io: CommandIo): string {
   ].join('\n');
 }
 
-function changedFiles({ imported }: InitPlan): string[] {
-  return [...new Set(imported.flatMap(({ from }) => from.map(({ file }) => file.file)))];
+function changedFiles(plan: InitPlan): string[] {
+  return [...new Set(servedByToolgate(plan).map(({ file }) => file.file))];
 }
 
 function whatRuns({ command, args = [], url }: ImportedServer['server']): string {

@@ -223,6 +223,33 @@ describe('init', () => {
     expect([...config().matchAll(/namespace = "(.*)"/g)].map(([, name]) => name)).toEqual(['a', 'a-cursor', 'a-kiro']);
   });
 
+  it.each([[[]], [['--move-secrets']]])(
+    'with %j, can point the clients later, and imports nothing twice',
+    async (args) => {
+      const keyed = { ...program('k'), env: { API_TOKEN: 's3cret-value-4' } };
+      const {
+        run,
+        config,
+        state,
+        home: folder,
+      } = machine({ '.cursor/mcp.json': json({ mcpServers: { a: program(), keyed } }) }, {});
+      await run('--yes', ...args);
+      const imported = config();
+      const before = state();
+      const shown = await run('--yes');
+      expect(shown.stdout).toContain('tools.toml has it already');
+      expect(state()).toEqual(before);
+      const { code, stdout } = await run('--yes', '--point');
+      expect([code, stdout]).toEqual([0, expect.stringContaining('Toolgate is now the server of: ')]);
+      expect(stdout).not.toContain('Wrote ');
+      expect(config()).toBe(imported);
+      const pointed = JSON.parse(readFileSync(join(folder, '.cursor/mcp.json'), 'utf8')) as { mcpServers: object };
+      expect(Object.keys(pointed.mcpServers)).toEqual(['toolgate']);
+      expect((await run('--undo')).code).toBe(0);
+      expect(state()).toEqual(before);
+    },
+  );
+
   it('adds to a configuration that is there, and keeps its comments', async () => {
     const text = '# mine\n[servers.a] # one\ncommand = "true"\n';
     const { run, config } = machine(one, { 'tools.toml': text });
