@@ -29,7 +29,7 @@ VOLUME /data
 WORKDIR /data
 USER $TOOLDOCK_UID:$TOOLDOCK_GID
 EXPOSE 8809
-# Slim images have no curl.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["toolgate", "wait", "http://127.0.0.1:8809", "--timeout", "4s"]
+# Slim images have no curl. It asks the server of this configuration, with or without TLS.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["toolgate", "wait", "--manager", "--timeout", "4s"]
 ENTRYPOINT ["toolgate"]
 CMD ["manager", "--host", "0.0.0.0"]

@@ -38,6 +38,11 @@ export function readAuthorities(file: string, name: string): string {
   return text;
 }
 
+/** The fingerprint of the first certificate in a file: that of a server, before its chain. */
+export function fingerprintIn(file: string, name: string): string {
+  return certificatesIn(readPem(file, name), file, name)[0]!.fingerprint256;
+}
+
 function readPem(file: string, name: string): string {
   try {
     return readFileSync(file, 'utf8');

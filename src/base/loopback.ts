@@ -23,3 +23,9 @@ export function isLoopback(host: string): boolean {
   const version = isIP(name);
   return version !== 0 && addresses.check(name, version === 6 ? 'ipv6' : 'ipv4');
 }
+
+/** Where a server that listens on this host can be reached on its own machine. */
+export function localOrigin(host: string, port: number, isSecure: boolean): string {
+  const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  return `http${isSecure ? 's' : ''}://${local.includes(':') ? `[${local}]` : local}:${port}`;
+}

@@ -70,11 +70,14 @@ export const commands = {
     load: async () => (await import('./connect.ts')).connect,
   },
   wait: {
-    usage: 'toolgate wait URL',
+    usage: 'toolgate wait [URL]',
     summary: 'wait until a gateway is ready; exit 0 when it is, 1 when it takes too long',
-    examples: ['toolgate wait http://gateway:8808 --timeout 2m'],
+    details: [
+      'Without an address: the gateway with this configuration on this machine, or its manager. If it has TLS, it is recognized by its own certificate, whatever the names in it. This is the health check of containers.',
+    ],
+    examples: ['toolgate wait http://gateway:8808 --timeout 2m', 'toolgate wait --manager --timeout 4s'],
     words: 1,
-    options: ['ca', 'cert', 'key', 'timeout'],
+    options: ['manager', 'ca', 'cert', 'key', 'timeout', 'config'],
     texts: { key: 'the private key of --cert' },
     load: async () => (await import('./connect.ts')).wait,
   },

@@ -3,12 +3,13 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
+import { localOrigin } from '../base/loopback.ts';
 import type { ClientTls } from '../config/launch.ts';
 import { openRemoteDoor } from '../doors/remote/door.ts';
-import { openClient, type RemoteClient } from '../doors/remote/exchange.ts';
+import { openClient, openOwnClient, type RemoteClient } from '../doors/remote/exchange.ts';
 import { readDuration, readUrl } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
-import type { Options } from './options.ts';
+import { loadOptions, type Options } from './options.ts';
 import { reasonOf } from './remote.ts';
 import { paint, plain, untilSignal } from './terminal.ts';
 
@@ -62,10 +63,9 @@ function readToken(file: string): string {
 
 /** Waits until the gateway is ready: an agent that starts earlier finds only some of its tools. */
 export async function wait(args: readonly string[], options: Options, io: CommandIo): Promise<number> {
-  const { origin } = onlyUrl(args, 'wait');
+  const { origin, client } = args.length === 0 ? await ownServer(options, io) : await serverAt(args, options, io);
   const timeout = readDuration('--timeout', options.timeout) ?? DEFAULT_TIMEOUT;
   const end = Date.now() + timeout;
-  const client = await openClient(clientTls(options, io).tls);
   let state = 'it has not been reached yet';
   while (Date.now() < end) {
     state = await readState(origin, client);
@@ -77,6 +77,29 @@ export async function wait(args: readonly string[], options: Options, io: Comman
   }
   io.stderr.write(`toolgate: ${origin} is not ready after ${timeout / 1000} s: ${state}.\n`);
   return 1;
+}
+
+interface WaitedFor {
+  readonly origin: string;
+  readonly client: RemoteClient;
+}
+
+async function serverAt(args: readonly string[], options: Options, io: CommandIo): Promise<WaitedFor> {
+  if (options.manager === true)
+    throw new GatewayError('usage', '--manager is for the manager of this configuration: leave the address out.');
+  return { origin: onlyUrl(args, 'wait').origin, client: await openClient(clientTls(options, io).tls) };
+}
+
+/** The gateway with this configuration on this machine, or its manager. */
+async function ownServer(options: Options, io: CommandIo): Promise<WaitedFor> {
+  // Loaded here, because with an address no configuration is read.
+  const { loadConfig } = await import('../config/load.ts');
+  const { http, manager } = await loadConfig(loadOptions(options, io));
+  const port = options.manager === true ? manager.port : http.port;
+  const tls = clientTls(options, io).tls;
+  const origin = localOrigin(http.host, port, http.tls !== null);
+  if (http.tls === null || tls?.ca != null) return { origin, client: await openClient(tls) };
+  return { origin, client: await openOwnClient(http.tls.cert, tls?.pair ?? null) };
 }
 
 /** "ready", or why it is not. */

@@ -5,11 +5,13 @@ import { messageOf } from '../base/errors.ts';
 import { ownFile } from '../base/own-files.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
+import type { PolicyConfig } from '../config/policy.ts';
 import { openHttpDoor } from '../doors/http/server.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { followConfigAndSignal, followSecrets } from '../gateway/watch.ts';
-import { type Manager, openManager } from '../manager/open-manager.ts';
+import { type Manager, openManager, SERVER } from '../manager/open-manager.ts';
 import { SUPERVISED, superviseManager } from '../manager/supervise.ts';
+import { operatorKey } from '../store/operator.ts';
 import { toolsFolder } from '../workers/namespaces.ts';
 import { watchNamespaces } from '../workers/watch-folders.ts';
 import { readPort } from './arguments.ts';
@@ -27,9 +29,13 @@ export async function manager(_: readonly string[], options: Options, io: Comman
   const trust = openTrust(options, io);
   const config = await trust.hold(await loadConfig(loadOptions(options, io)));
   const level = logLevel(options, io, 'warn');
+  const isSupervised = Boolean(io.env[SUPERVISED]);
+  // The core that started this manager knows the operator's key: both are of one user. It is shown to no other core.
+  const ownKey = isSupervised ? await operatorKey(io.env) : null;
   const opened = await openManager(config, {
     env: io.env,
     logLevel: level,
+    coreToken: io.env.CORE_TOKEN || io.env.BEARER_TOKEN || ownKey,
     creating: (create) => trustAdded(options, io, create),
     trustAdvice: trust.advice(config),
     gateway: { audit: true, stdout: io.stdout, ...(io.spawn !== undefined && { spawn: io.spawn }) },
@@ -45,7 +51,6 @@ export async function manager(_: readonly string[], options: Options, io: Comman
       needsCredential: NEEDS_CREDENTIAL,
     });
     opened.listens(door.port);
-    const isSupervised = Boolean(io.env[SUPERVISED]);
     const following = [
       followConfigAndSignal(gateway, loadOptions(options, io), io, {
         hold: async (read) => opened.adjust(await trust.hold(read)),
@@ -86,9 +91,11 @@ async function watchFolders({ gateway, core }: Manager, { dataDir, folders }: Co
     isRunning = true;
     while (isStale) {
       isStale = false;
-      await core.reload(null).catch((error: unknown) => {
-        gateway.events.emit('note', { source: 'core', message: messageOf(error) });
-      });
+      await core
+        .reload(null, () => {})
+        .catch((error: unknown) => {
+          gateway.events.emit('note', { source: 'core', message: messageOf(error) });
+        });
     }
     isRunning = false;
   };
@@ -106,7 +113,7 @@ async function watchFolders({ gateway, core }: Manager, { dataDir, folders }: Co
 
 /** The io of a command with the token that core and manager share: a random one, unless one is set. */
 export function withManagerToken(io: CommandIo, options: Options): CommandIo {
-  if (options['no-manager'] === true || !io.env.BEARER_TOKEN || io.env.MANAGER_INTERNAL_TOKEN) return io;
+  if (options['no-manager'] === true || io.env.MANAGER_INTERNAL_TOKEN) return io;
   return {
     env: { ...io.env, MANAGER_INTERNAL_TOKEN: randomBytes(32).toString('base64url') },
     cwd: () => io.cwd(),
@@ -121,10 +128,10 @@ export function withManagerToken(io: CommandIo, options: Options): CommandIo {
   };
 }
 
-/** Starts the manager of a gateway that listens at this origin, and keeps it running. Null if it has none. */
+/** Starts the manager of a gateway that listens there, and keeps it running. Null if it has none. */
 export function startManager(
   gateway: Gateway,
-  origin: string,
+  { origin, isOpen }: { readonly origin: string; readonly isOpen: boolean },
   options: Options,
   io: CommandIo,
 ): { close(): Promise<void> } | null {
@@ -132,10 +139,18 @@ export function startManager(
   const { enabled } = config.manager;
   if (options['no-manager'] === true || enabled === false) return null;
   if (enabled !== true && config.folders.named.length === 0 && !existsSync(toolsFolder(config.dataDir))) return null;
-  if (!io.env.BEARER_TOKEN) {
-    print(paint('dim', 'The manager is off: it needs BEARER_TOKEN.', io), io);
+  const off = (why: string) => {
+    print(paint('dim', `The manager is off: ${why}`, io), io);
     return null;
-  }
+  };
+  if (isOpen)
+    return off('it needs a credential. Set BEARER_TOKEN, or give an agent a token: toolgate agents add NAME.');
+  const agents = config.policy === null ? [] : openedFor(config.policy);
+  if (!io.env.BEARER_TOKEN && enabled !== true && agents.length === 0)
+    return off(
+      `no agent was given it. Its tools write and run code: allow the server "${SERVER}" to an agent (agent_policies), set manager = true for all agents, or set BEARER_TOKEN.`,
+    );
+  const who = io.env.BEARER_TOKEN || agents.length === 0 ? '' : `, for ${agents.join(', ')}`;
   return superviseManager({
     command: [
       process.execPath,
@@ -150,7 +165,18 @@ export function startManager(
     cwd: io.cwd(),
     env: { ...io.env, CORE_URL: origin },
     printed: (text) => void io.stderr.write(text),
-    listens: (url) => print(`The manager is at ${paint('bold', url, io)}`, io),
+    listens: (url) => print(`The manager is at ${paint('bold', url, io)}${who}`, io),
     ended: (message) => writeLog({ level: 'warn', source: 'manager', message }, io),
   });
+}
+
+/** The agents that a rule lets use the manager by its name: a rule about all servers was not written with it in mind. */
+function openedFor({ agents, exposed }: PolicyConfig): string[] {
+  if (Object.hasOwn(exposed.tool, SERVER)) return ['all agents'];
+  return agents
+    .filter(({ allowedServers, overrides }) => {
+      const isNamed = allowedServers?.includes(SERVER) === true || Object.hasOwn(overrides.tool, SERVER);
+      return isNamed && overrides.tool[SERVER]?.length !== 0;
+    })
+    .map(({ name }) => name);
 }

@@ -21,6 +21,7 @@ export const optionTable = {
   host: { type: 'string', value: 'HOST', text: 'the address to listen on (default 127.0.0.1)' },
   port: { type: 'string', value: 'PORT', text: 'the port to listen on (default 8808; 0 picks a free one)' },
   'no-shared': { type: 'boolean', text: 'start a gateway for this client alone, whatever the configuration says' },
+  manager: { type: 'boolean', text: 'the manager in place of the gateway' },
   'no-manager': { type: 'boolean', text: 'do not start the manager' },
   'equip-toolset': { type: 'string', value: 'NAME', text: 'equip this toolset at the start' },
   description: { type: 'string', value: 'TEXT', text: 'what it is for' },

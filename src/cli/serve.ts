@@ -1,7 +1,7 @@
 /** `toolgate serve`, and `toolgate stdio` with a gateway of its own: they serve clients until they are stopped. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../base/errors.ts';
-import { isLoopback } from '../base/loopback.ts';
+import { isLoopback, localOrigin } from '../base/loopback.ts';
 import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
 import { type ListeningDoor, openHttpDoor } from '../doors/http/server.ts';
@@ -81,7 +81,8 @@ export async function serve(_: readonly string[], options: Options, given: Comma
     const stop = untilSignal(io);
     print(connectText(door, token !== null, gateway.config, io), io);
     const operators = await openOperatorDoor(gateway, { command: 'serve', url: door.url });
-    const manager = startManager(gateway, reachable(door), options, io);
+    const origin = localOrigin(options.host ?? http.host, door.port, http.tls !== null);
+    const manager = startManager(gateway, { origin, isOpen: door.isOpen }, options, io);
     await Promise.race([stop, showServed(gateway, stop, io)]);
     await stop;
     await manager?.close();
@@ -126,13 +127,6 @@ export async function startTelemetry(gateway: Gateway, io: CommandIo): Promise<{
     gateway.events.emit('note', { source: 'telemetry', message: messageOf(error) });
     return { async close() {} };
   }
-}
-
-/** The origin of the door for programs on this machine. */
-function reachable({ url, port }: ListeningDoor): string {
-  const { hostname, origin } = new URL(url);
-  if (hostname === '0.0.0.0') return `http://127.0.0.1:${port}`;
-  return hostname === '[::]' ? `http://[::1]:${port}` : origin;
 }
 
 function trustText({ url, isOpen }: ListeningDoor): string {

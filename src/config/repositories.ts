@@ -1,4 +1,4 @@
-/** The section `repositories`: which repositories may be cloned to be read, and how much room they get. */
+/** The section `repositories`: which repositories and packages may be fetched to be read, and how much room they get. */
 
 import type * as z from 'zod';
 import { choice, duration, section, size } from './fields.ts';
@@ -22,8 +22,8 @@ export const repositoriesSchema = section({
       '`public` clones over https from addresses on the internet, `private` also from your own network, `local` also ' +
         'from folders of this machine.',
     ),
-  size: size().prefault('256MiB').describe('Maximum size of one clone.'),
-  timeout: duration(1).prefault('5m').describe('How long cloning may take.'),
+  size: size().prefault('256MiB').describe('Maximum size of one clone or package.'),
+  timeout: duration(1).prefault('5m').describe('How long fetching one may take.'),
   quota: size()
     .prefault('1GiB')
     .describe('Maximum size of all clones together; those that were not used for the longest time are removed first.'),

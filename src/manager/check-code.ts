@@ -8,7 +8,7 @@ import type { EnvVars } from '../config/expand.ts';
 import { findPython } from '../workers/python-interpreter.ts';
 import { runProgram } from '../workers/run-program.ts';
 import { toolLanguage } from '../workers/tool-files.ts';
-import type { CheckedCode } from './checked-code.ts';
+import type { CheckedCode } from './read-typescript.ts';
 
 const CHECK_TIMEOUT = 30_000;
 

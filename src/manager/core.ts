@@ -1,16 +1,19 @@
-/** The core as the manager reaches it: over HTTP, with the token of clients and the token of the manager. */
+/** The core as the manager reaches it: over HTTP, with a token that the core knows and the token of the manager. */
 import type { Dispatcher } from 'undici';
 import { readAuthorities } from '../base/certificates.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
-import { isObject } from '../base/objects.ts';
+import { isObject, toObject } from '../base/objects.ts';
+import { ownServerOptions } from '../sources/pool-options.ts';
 
 export interface CoreOptions {
   /** Without a path. */
   readonly url: string;
-  /** BEARER_TOKEN; null if it is not set. */
+  /** CORE_TOKEN or BEARER_TOKEN, or the operator's key for the core that started this manager; null if there is none. */
   readonly token: string | null;
   /** A PEM file with the authorities of its certificate; null for those of the system. */
   readonly ca: string | null;
+  /** The PEM file with the certificate of this configuration, which may be that of the core; null if it has none. */
+  readonly cert: string | null;
   /** MANAGER_INTERNAL_TOKEN; null if it is not set. */
   readonly managerToken: string | null;
 }
@@ -22,21 +25,25 @@ export interface CoreNamespace {
   readonly state: string;
   readonly reason?: string;
   readonly problems?: readonly string[];
+  readonly tools: readonly CoreTool[];
 }
 
 /** A tool that the core serves. */
 export interface CoreTool {
   readonly name: string;
-  readonly description?: string;
-  readonly _meta?: { readonly 'toolgate/file'?: string };
+  readonly description: string;
+  /** Empty if it is not known. */
+  readonly filename: string;
 }
 
 export interface Core {
   readonly url: string;
-  /** Reads everything again. Waits until the changed workers have been tried, which may take minutes. */
-  reload(signal: AbortSignal | null): Promise<Readonly<Record<string, unknown>>>;
+  /**
+   * Reads everything again. Waits until the changed workers have been tried, which may take minutes; meanwhile `progress`
+   * is told what it waits for.
+   */
+  reload(signal: AbortSignal | null, progress: (message: string) => void): Promise<Readonly<Record<string, unknown>>>;
   namespaces(): Promise<readonly CoreNamespace[]>;
-  tools(namespace: string): Promise<readonly CoreTool[]>;
   close(): Promise<void>;
 }
 
@@ -44,75 +51,106 @@ export interface Core {
 const SHORT = 10_000;
 const MOST_BYTES = 64 * 1024 * 1024;
 
-export async function openCore({ url, token, ca, managerToken }: CoreOptions): Promise<Core> {
+export async function openCore({ url, token, ca, cert, managerToken }: CoreOptions): Promise<Core> {
   const { Agent } = await import('undici');
   // A reload waits for installations.
   const connect = { timeout: SHORT, ...(ca !== null && { ca: readAuthorities(ca, 'manager.core_ca') }) };
-  const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect });
+  const isOwn = ca === null && cert !== null;
+  const agent = new Agent(isOwn ? await ownServerOptions(cert, null) : { headersTimeout: 0, bodyTimeout: 0, connect });
 
-  async function ask(method: 'GET' | 'POST', path: string, signal: AbortSignal | null): Promise<unknown> {
+  async function ask(method: 'GET' | 'POST', signal: AbortSignal | null): Promise<Dispatcher.ResponseData['body']> {
     const { request } = await import('undici');
     const headers = {
-      accept: 'application/json',
+      accept: method === 'GET' ? 'application/json' : 'text/event-stream',
       ...(token !== null && { authorization: `Bearer ${token}` }),
-      ...(method === 'POST' && managerToken !== null && { 'x-manager-token': managerToken }),
+      ...(managerToken !== null && { 'x-manager-token': managerToken }),
     };
     let response: Dispatcher.ResponseData;
     try {
-      response = await request(`${url}${path}`, { method, headers, dispatcher: agent, signal });
+      response = await request(`${url}/reload`, { method, headers, dispatcher: agent, signal });
     } catch (error) {
       if (signal?.reason instanceof GatewayError) throw signal.reason;
       const { code = messageOf(error) } = error as NodeJS.ErrnoException;
-      throw new GatewayError(
-        'source_unavailable',
-        `The core at ${url} cannot be reached (${code}). Start it with toolgate serve, or set CORE_URL to its address.`,
-      );
+      throw away(code);
     }
     const { statusCode, body } = response;
-    const text = await readText(body);
-    if (statusCode === 200)
-      try {
-        return JSON.parse(text) as unknown;
-      } catch {}
-    throw refusal(path, statusCode, text);
+    if (statusCode === 200) return body;
+    throw refusal(statusCode, await readText(body));
   }
+
+  const away = (why: string) =>
+    new GatewayError(
+      'source_unavailable',
+      `The core at ${url} cannot be reached (${why}). Start it with toolgate serve, or set CORE_URL to its address.`,
+    );
 
   const soon = () => AbortSignal.timeout(SHORT) as AbortSignal;
 
-  function refusal(path: string, status: number, text: string): GatewayError {
+  function refusal(status: number, text: string): GatewayError {
     if (status === 401)
       return new GatewayError(
         'unauthorized',
-        `The core at ${url} does not accept the token. Give core and manager the same BEARER_TOKEN.`,
+        `The core at ${url} does not accept the token. Give core and manager the same BEARER_TOKEN, or the manager the token of an agent in CORE_TOKEN.`,
       );
-    if (path === '/reload' && status === 404)
+    if (status === 404)
       return new GatewayError(
         'forbidden',
         `The core at ${url} has no /reload. Give core and manager the same MANAGER_INTERNAL_TOKEN.`,
       );
     return new GatewayError(
       'source_unavailable',
-      `The core at ${url} answered ${status} to ${path}: ${messageIn(text)}`,
+      `The core at ${url} answered ${status} to /reload: ${messageIn(text)}`,
     );
   }
 
   return {
     url,
-    async reload(signal) {
-      const report = await ask('POST', '/reload', signal);
-      return isObject(report) ? report : {};
+    async reload(signal, progress) {
+      let report: unknown = null;
+      const body = await ask('POST', signal);
+      try {
+        for await (const { event, data } of eventsIn(body)) {
+          if (event === 'progress') progress(String(data.message));
+          else if (event === 'error') throw new GatewayError('internal', `The core could not reload: ${data.message}`);
+          else report = data;
+        }
+      } catch (error) {
+        if (error instanceof GatewayError) throw error;
+        if (signal?.reason instanceof GatewayError) throw signal.reason;
+        throw away(messageOf(error));
+      }
+      if (!isObject(report)) throw away('it ended while it reloaded');
+      return report;
     },
     async namespaces() {
-      const all = await ask('GET', '/namespaces', soon());
-      return Array.isArray(all) ? (all as CoreNamespace[]) : [];
-    },
-    async tools(namespace) {
-      const listed = await ask('GET', `/ns/${encodeURIComponent(namespace)}/tools`, soon());
-      const tools = isObject(listed) ? listed.tools : listed;
-      return Array.isArray(tools) ? (tools as CoreTool[]) : [];
+      const text = await readText(await ask('GET', soon()));
+      const { namespaces } = JSON.parse(text) as { namespaces?: unknown };
+      return Array.isArray(namespaces) ? (namespaces as CoreNamespace[]) : [];
     },
     close: () => agent.close(),
   };
+}
+
+/** The events of a stream, as the core writes them: one line each for name and data. */
+async function* eventsIn(
+  body: AsyncIterable<Buffer>,
+): AsyncGenerator<{ readonly event: string; readonly data: Readonly<Record<string, unknown>> }> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const chunk of body) {
+    rest += decoder.decode(chunk, { stream: true });
+    if (rest.length > MOST_BYTES) throw tooLarge();
+    const blocks = rest.split('\n\n');
+    rest = blocks.pop()!;
+    for (const block of blocks) {
+      const [, event, data] = /^event: (\w+)\ndata: (.*)$/s.exec(block) ?? [];
+      if (event !== undefined) yield { event, data: toObject(JSON.parse(data!)) };
+    }
+  }
+}
+
+function tooLarge(): GatewayError {
+  return new GatewayError('too_large', 'The answer of the core is too large.');
 }
 
 async function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
@@ -120,7 +158,7 @@ async function readText(body: Dispatcher.ResponseData['body']): Promise<string> 
   let size = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > MOST_BYTES) throw new GatewayError('too_large', 'The answer of the core is too large.');
+    if (size > MOST_BYTES) throw tooLarge();
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();

@@ -8,8 +8,8 @@ import { type SecretNames, sortSecrets } from '../config/wanted-secrets.ts';
 import type { SecretStatus } from '../secrets/payload.ts';
 import { openSecretStore } from '../store/secrets.ts';
 import { checkPythonFiles, checkTypeScript } from './check-code.ts';
-import type { CheckedCode, WrittenTool } from './checked-code.ts';
 import { listManaged, type ManagedNamespace, readFileIn } from './managed-namespace.ts';
+import type { CheckedCode, WrittenTool } from './read-typescript.ts';
 
 /** A tool with the file that defines it. */
 export interface FiledTool extends WrittenTool {

@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import { removeTemporaries } from '../base/files.ts';
+import { localOrigin } from '../base/loopback.ts';
 import { IDENTITY } from '../base/version.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvVars } from '../config/expand.ts';
@@ -28,6 +29,8 @@ import { toolFileTools } from './tools/tool-files.ts';
 export interface ManagerOptions {
   readonly env: EnvVars;
   readonly logLevel: string;
+  /** The token that it shows to the core; null if it has none. */
+  readonly coreToken: string | null;
   /** Creates a namespace. */
   creating<T>(create: () => Promise<T>): Promise<T>;
   /** What a person has to do before servers that are added to the configuration run; null if nothing. */
@@ -46,7 +49,7 @@ export interface Manager {
 }
 
 /** The name of its server in policies. It cannot be the name of a namespace. */
-const SERVER = '_system';
+export const SERVER = '_system';
 /** An installation may take long without a word. */
 const TIMEOUT = 30 * 60_000;
 
@@ -65,9 +68,10 @@ To use a secret: declare its name with configure_namespace, call check_secrets, 
 export async function openManager(config: Config, options: ManagerOptions): Promise<Manager> {
   const { env } = options;
   const core = await openCore({
-    url: config.manager.coreUrl ?? coreAddress(config),
-    token: env.BEARER_TOKEN || null,
+    url: config.manager.coreUrl ?? localOrigin(config.http.host, config.http.port, config.http.tls !== null),
+    token: options.coreToken,
     ca: config.manager.coreCa,
+    cert: config.http.tls?.cert ?? null,
     managerToken: config.http.manager.token(),
   });
   void removeLeftNamespaces(config.dataDir).catch(() => {});
@@ -153,11 +157,6 @@ function managerConfig(config: Config): Config {
       manager: { token: () => null, networks: [] },
     },
   };
-}
-
-function coreAddress({ http: { host, port, tls } }: Config): string {
-  const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
-  return `${tls === null ? 'http' : 'https'}://${local.includes(':') ? `[${local}]` : local}:${port}`;
 }
 
 /** What a manager that was killed while it wrote left behind. */

@@ -1,7 +1,25 @@
 /** Reads the tools that a TypeScript or JavaScript module exports from its syntax tree. Nothing is run. */
 import { parseSync } from 'rolldown/utils';
 import { isObject } from '../base/objects.ts';
-import type { CheckedCode, CodeProblem, WrittenTool } from './checked-code.ts';
+
+/** A tool as its source shows it. */
+export interface WrittenTool {
+  readonly name: string;
+  readonly description: string;
+  readonly line: number;
+}
+
+export interface CodeProblem {
+  readonly line: number;
+  readonly message: string;
+}
+
+export interface CheckedCode {
+  readonly tools: readonly WrittenTool[];
+  readonly problems: readonly CodeProblem[];
+  /** Whether it cannot be parsed. */
+  readonly isBroken: boolean;
+}
 
 /** A node of the syntax tree. Only members that are read below are of interest. */
 interface ModuleNode {

@@ -7,7 +7,6 @@ import type { Config } from '../config/config.ts';
 import type { EnvVars } from '../config/expand.ts';
 import { toolLanguage } from '../workers/tool-files.ts';
 import { checkCode } from './check-code.ts';
-import type { CheckedCode, CodeProblem } from './checked-code.ts';
 import {
   findManaged,
   findOwn,
@@ -17,6 +16,7 @@ import {
   requireToolFile,
   whileLocked,
 } from './managed-namespace.ts';
+import type { CheckedCode, CodeProblem } from './read-typescript.ts';
 
 /** Its name begins with a dot, so that it is not part of the tools. */
 const HISTORY = '.history';

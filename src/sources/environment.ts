@@ -51,6 +51,7 @@ function isOwn(name: string): boolean {
     (name.startsWith('TOOLGATE_') && name !== INSIDE) ||
     name === 'BEARER_TOKEN' ||
     name === 'MANAGER_INTERNAL_TOKEN' ||
+    name === 'CORE_TOKEN' ||
     name.startsWith('SECRETS_KEY') ||
     /^OTEL_EXPORTER_OTLP_(?:\w+_)?HEADERS$/.test(name)
   );

@@ -1,7 +1,7 @@
 /** How connections over HTTP are opened: how long that may take, and which certificates are accepted and shown. */
-import type { SecureContextOptions } from 'node:tls';
+import { type SecureContextOptions, TLSSocket } from 'node:tls';
 import type { Pool } from 'undici';
-import { readAuthorities, readKeyPair } from '../base/certificates.ts';
+import { fingerprintIn, readAuthorities, readKeyPair } from '../base/certificates.ts';
 import { stampOf } from '../base/watch-file.ts';
 import type { ClientTls } from '../config/launch.ts';
 
@@ -31,6 +31,35 @@ export async function poolOptions({ tls }: { readonly tls?: ClientTls }): Promis
         return;
       }
       connector(options, callback);
+    },
+  };
+}
+
+/**
+ * For our own server at an address inside. The names in its certificate are those that clients use, so it is also recognized
+ * by the certificate itself.
+ */
+export async function ownServerOptions(cert: string, pair: ClientTls['pair']): Promise<Pool.Options> {
+  const { buildConnector } = await import('undici');
+  const shown = pair === null ? {} : readClientTls({ ca: null, pair });
+  // A resumed session would show no certificate.
+  const connector = buildConnector({ ...CONNECT, ...shown, rejectUnauthorized: false, maxCachedSessions: 0 });
+  return {
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect(options, callback) {
+      connector(options, (error, socket) => {
+        if (error !== null) return callback(error, null);
+        try {
+          if (!(socket instanceof TLSSocket) || socket.authorized) return callback(null, socket);
+          const shows = socket.getPeerX509Certificate()?.fingerprint256;
+          if (shows === fingerprintIn(cert, 'http.tls.cert')) return callback(null, socket);
+          throw new Error(`its certificate is neither that of http.tls.cert nor valid (${socket.authorizationError})`);
+        } catch (problem) {
+          socket.destroy();
+          callback(problem as Error, null);
+        }
+      });
     },
   };
 }

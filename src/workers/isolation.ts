@@ -3,7 +3,7 @@
  * privileges, also if the gateway runs as root. It sees its folder, its environment and the system's programs, all
  * read-only, but nothing of other namespaces or of the gateway.
  */
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
 import type { Isolation } from '../config/folders.ts';
@@ -139,7 +139,35 @@ export async function isolate(
   isolation: Isolation,
 ): Promise<readonly string[]> {
   await requireIsolation(isolation, needs.network);
-  return (await isIsolated(isolation)) ? sandboxed(command, needs) : command;
+  if (!(await isIsolated(isolation))) return command;
+  if (process.geteuid?.() === 0) requireOpenToRoot([needs.folder, ...needs.reads, ...needs.writes]);
+  return sandboxed(command, needs);
+}
+
+/**
+ * In a sandbox root has no privileges, so it can use only what is its own or open to everybody. Bubblewrap would end
+ * with an error that does not say why.
+ */
+function requireOpenToRoot(paths: readonly string[]): void {
+  for (const path of new Set(paths)) {
+    const closed = [...foldersAround(path), path].find((one) => {
+      const stats = statSync(one, { throwIfNoEntry: false });
+      if (stats === undefined || stats.uid === 0 || !stats.isDirectory()) return false;
+      return (stats.mode & (stats.gid === 0 ? 0o010 : 0o001)) === 0;
+    });
+    if (closed === undefined) continue;
+    const { uid } = statSync(closed);
+    throw new GatewayError(
+      'source_unavailable',
+      `the gateway runs as root, and ${closed} is open only to the user ${uid}: in its sandbox not even root may enter it. Run the gateway as that user, or give the folder to root`,
+    );
+  }
+}
+
+/** From the root down, without the path itself. */
+function foldersAround(path: string): string[] {
+  const above = dirname(path);
+  return above === path ? [] : [...foldersAround(above), above];
 }
 
 /** Whether a sandbox of this process shares the network with it, or did. */

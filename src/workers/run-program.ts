@@ -1,6 +1,6 @@
-/** Runs a program, such as an installer, to its end. In its own process group, so that it leaves no process behind. */
+/** Runs a program, such as an installer or git, to its end. In its own process group, so that it leaves no process behind. */
 import type { ChildProcessByStdio, SpawnOptions } from 'node:child_process';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { messageOf } from '../base/errors.ts';
 import { startProcess } from '../base/start-process.ts';
 
@@ -11,6 +11,10 @@ export interface ProgramStart {
   readonly env: Readonly<Record<string, string>>;
   readonly timeout: number;
   readonly signal: AbortSignal | null;
+  /** What it reads from stdin. */
+  readonly input?: string;
+  /** Its stdout is data: so many bytes of it at most are kept as they are, and it is stopped if there are more. */
+  readonly maxBytes?: number;
   /** Gets what it prints, in pieces that need not be lines. */
   printed?(text: string): void;
 }
@@ -19,10 +23,12 @@ export interface ProgramResult {
   /** Null if it did not end by itself. */
   readonly code: number | null;
   readonly stdout: string;
-  /** The end of its output, stdout and stderr together. */
+  /** Its stdout as data, if that was asked for. */
+  readonly bytes: Buffer;
+  /** The end of its output, stdout and stderr together. Data is left out. */
   readonly log: string;
   /** Why it was killed, or why it did not start. */
-  readonly problem: 'timeout' | 'stopped' | string | null;
+  readonly problem: 'timeout' | 'stopped' | 'too much' | string | null;
 }
 
 const KEPT = 64 * 1024;
@@ -34,22 +40,32 @@ export function runProgram({
   env,
   timeout,
   signal,
+  input,
+  maxBytes,
   printed,
 }: ProgramStart): Promise<ProgramResult> {
   return new Promise((resolve) => {
     const output = { stdout: '', log: '' };
+    const chunks: Buffer[] = [];
+    let size = 0;
     let problem: string | null = signal?.aborted ? 'stopped' : null;
-    if (problem !== null) {
-      resolve({ code: null, ...output, problem });
-      return;
-    }
-    let child: ChildProcessByStdio<null, Readable, Readable>;
+    const done = (code: number | null) =>
+      resolve({
+        code,
+        stdout: output.stdout,
+        bytes: Buffer.concat(chunks),
+        log: withoutCredentials(output.log),
+        problem,
+      });
+    if (problem !== null) return done(null);
+    let child: ChildProcessByStdio<Writable | null, Readable, Readable>;
     try {
-      const options: SpawnOptions = { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true };
+      const stdin = input === undefined ? 'ignore' : 'pipe';
+      const options: SpawnOptions = { cwd, env, stdio: [stdin, 'pipe', 'pipe'], detached: true };
       child = startProcess(command, args, options) as typeof child;
     } catch (error) {
-      resolve({ code: null, ...output, problem: messageOf(error) });
-      return;
+      problem = messageOf(error);
+      return done(null);
     }
     const kill = () => killGroup(child.pid);
     const stop = (why: string) => {
@@ -61,11 +77,18 @@ export function runProgram({
     signal?.addEventListener('abort', aborted, { once: true });
     // Signals to our process group do not reach the group of the program.
     process.once('exit', kill);
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output.stdout = (output.stdout + text).slice(-KEPT);
-      output.log = (output.log + text).slice(-KEPT);
-      printed?.(text);
-    });
+    if (maxBytes === undefined)
+      child.stdout.setEncoding('utf8').on('data', (text: string) => {
+        output.stdout = (output.stdout + text).slice(-KEPT);
+        output.log = (output.log + text).slice(-KEPT);
+        printed?.(text);
+      });
+    else
+      child.stdout.on('data', (chunk: Buffer) => {
+        size += chunk.length;
+        if (size > maxBytes) stop('too much');
+        else chunks.push(chunk);
+      });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       output.log = (output.log + text).slice(-KEPT);
       printed?.(text);
@@ -77,11 +100,13 @@ export function runProgram({
       clearTimeout(timer);
       signal?.removeEventListener('abort', aborted);
       process.off('exit', kill);
-      resolve({ code, stdout: output.stdout, log: withoutCredentials(output.log), problem });
+      done(code);
     };
     child.once('close', finish);
     // Programs that it started in the background would keep the pipes open.
     child.once('exit', kill);
+    // It may end before it has read everything.
+    child.stdin?.on('error', () => {}).end(input);
   });
 }
 

@@ -3,7 +3,17 @@
  * core of an image, laid out in an empty folder, runs as its user. No Docker is needed.
  */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
@@ -11,6 +21,7 @@ import { parse } from 'yaml';
 import { parseCommandLine } from '../../src/cli/commands.ts';
 import { childEnv, startChild } from '../support/child.ts';
 import { root } from '../support/docs-page.ts';
+import { isWithoutIsolation } from '../support/needs.ts';
 import { freePort } from '../support/ports.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -69,7 +80,7 @@ describe('docker-compose.yml', () => {
       });
     expect(manager.tmpfs).toContain('/dev/shm');
     expect(manager.depends_on).toEqual({ core: { condition: 'service_healthy' } });
-    expect(manager.environment.CORE_URL).toBe(`http://${core.networks.internal.ipv4_address}:8808`);
+    expect(manager.environment.CORE_URL).toBe(`\${CORE_URL:-http://${core.networks.internal.ipv4_address}:8808}`);
     expect(core.environment.INTERNAL_ALLOWED_CIDRS).toContain(`${manager.networks.internal.ipv4_address}/32`);
   });
 
@@ -142,7 +153,8 @@ describe.each(['core.Dockerfile', 'manager.Dockerfile'])('%s', (file) => {
     expect(build.dockerfile).toBe(`deploy/docker/${file}`);
     const check = JSON.parse(words('HEALTHCHECK')[0]!.replace(/^.*CMD /, '')) as string[];
     expect(healthcheck.test).toEqual(['CMD', ...check]);
-    expect(check[2]).toBe(`http://127.0.0.1:${words('EXPOSE')[0]}`);
+    expect(check).toEqual(['toolgate', 'wait', ...(name === 'manager' ? ['--manager'] : []), '--timeout', '4s']);
+    expect(words('ENV').at(-1)).toContain(`${name.toUpperCase()}_PORT=${words('EXPOSE')[0]}`);
   });
 
   it('starts a command that exists, with options that it has', () => {
@@ -198,48 +210,54 @@ it.runIf(isWide)(
     }
     expect(readdirSync(installed)).not.toContain('src');
 
-    const data = tempFolder({
-      // The image has no bubblewrap.
-      'config.yaml': 'folders: { isolation: "off" }\n',
-      'tools/greetings/hello.ts':
-        "export const hello = { description: 'Says hello', inputSchema: { type: 'object' }, execute: () => 'hello' };\n",
-    });
-    const isRoot = process.getuid?.() === 0;
-    if (isRoot)
-      for (const path of ['', ...readdirSync(data, { recursive: true, encoding: 'utf8' })])
-        chownSync(join(data, path), 1000, 1000);
-    const port = await freePort();
-    const words = (name: string) => instructions('core.Dockerfile').findLast((one) => one.name === name)!.words;
-    const command = JSON.parse(words('CMD')) as string[];
-    const check = JSON.parse(words('HEALTHCHECK').replace(/^.*CMD /, '')) as string[];
-    const bin = join(installed, 'bin', 'toolgate.mjs');
-    const env = childEnv({
-      DATA_DIR: data,
-      HOME: data,
-      CORE_PORT: String(port),
-      BEARER_TOKEN: 'a-token-of-this-test-0123456789',
-    });
-    const user = isRoot ? { uid: 1000, gid: 1000 } : {};
-    const core = startChild(process.execPath, [bin, ...command], { cwd: data, env, ...user });
-    const real = (words: readonly string[]) => words.map((word) => word.replace('8808', String(port)));
-    const isHealthy = () => {
-      try {
-        execFileSync(process.execPath, [bin, ...real(check.slice(1))], { cwd: data, env, stdio: 'pipe', ...user });
-        return true;
-      } catch {
-        if (core.process.exitCode !== null) throw new Error(core.stderr());
-        return false;
-      }
-    };
-    await waitFor(isHealthy, 60_000);
-    // By the name of the service, as other containers call it.
-    const reply = await fetch(`http://127.0.0.1:${port}/ns/greetings/tools/hello`, {
-      method: 'POST',
-      headers: { authorization: 'Bearer a-token-of-this-test-0123456789', 'content-type': 'application/json' },
-      body: '{}',
-    });
-    expect([reply.status, await reply.json()], core.stderr()).toEqual([200, 'hello']);
-    await core.stop();
+    // As in the image, which has no bubblewrap, and with it.
+    for (const isolation of ['off', (await isWithoutIsolation()) ? 'auto' : 'required'])
+      await serveAs1000(join(installed, 'bin', 'toolgate.mjs'), isolation);
   },
   240_000,
 );
+
+/** Starts the core as its user, until its health check passes and its tool answers. */
+async function serveAs1000(bin: string, isolation: string): Promise<void> {
+  const data = tempFolder({
+    'config.yaml': `folders: { isolation: "${isolation}" }\n`,
+    'tools/greetings/hello.ts':
+      "export const hello = { description: 'Says hello', inputSchema: { type: 'object' }, execute: () => String(process.getuid()) };\n",
+  });
+  const isRoot = process.getuid?.() === 0;
+  if (isRoot)
+    for (const path of ['', ...readdirSync(data, { recursive: true, encoding: 'utf8' })])
+      chownSync(join(data, path), 1000, 1000);
+  const port = await freePort();
+  const words = (name: string) => instructions('core.Dockerfile').findLast((one) => one.name === name)!.words;
+  const command = JSON.parse(words('CMD')) as string[];
+  const check = JSON.parse(words('HEALTHCHECK').replace(/^.*CMD /, '')) as string[];
+  const env = childEnv({
+    DATA_DIR: data,
+    HOME: data,
+    CORE_PORT: String(port),
+    BEARER_TOKEN: 'a-token-of-this-test-0123456789',
+  });
+  const user = isRoot ? { uid: 1000, gid: 1000 } : {};
+  const core = startChild(process.execPath, [bin, ...command], { cwd: data, env, ...user });
+  const isHealthy = () => {
+    try {
+      execFileSync(process.execPath, [bin, ...check.slice(1)], { cwd: data, env, stdio: 'pipe', ...user });
+      return true;
+    } catch {
+      if (core.process.exitCode !== null) throw new Error(core.stderr());
+      return false;
+    }
+  };
+  await waitFor(isHealthy, 60_000);
+  if (isRoot) expect(statSync(`/proc/${core.process.pid}`).uid).toBe(1000);
+  // By the name of the service, as other containers call it.
+  const reply = await fetch(`http://127.0.0.1:${port}/ns/greetings/tools/hello`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer a-token-of-this-test-0123456789', 'content-type': 'application/json' },
+    body: '{}',
+  });
+  const expected = isolation === 'required' ? '65534' : String(process.getuid?.() || 1000);
+  expect([reply.status, await reply.json()], core.stderr()).toEqual([200, expected]);
+  await core.stop();
+}

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { RepositoriesConfig } from '../../src/config/repositories.ts';
 import { readRepoFile } from '../../src/manager/builder/read-repo-file.ts';
-import { cloneRepository, listFiles, type Work } from '../../src/manager/builder/repositories.ts';
+import { fetchRepository, listFiles, type Work } from '../../src/manager/builder/repositories.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { gitRepository } from '../support/repository.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -45,7 +45,7 @@ describe('a clone', () => {
     const at = work();
     // The hook of the test's own commit ran; that of the clone must not.
     execFileSync('rm', ['-f', mark]);
-    const repository = await cloneRepository(origin, LOCAL, at);
+    const repository = await fetchRepository(origin, LOCAL, at);
     expect((await listFiles(repository, at)).map(({ path }) => path)).toEqual([
       '.gitattributes',
       '.gitmodules',
@@ -60,11 +60,11 @@ describe('a clone', () => {
   it('takes the place of an earlier one, and two at once are one', async () => {
     const origin = gitRepository({ 'a.txt': 'one' });
     const at = work();
-    const [first, second] = await Promise.all([cloneRepository(origin, LOCAL, at), cloneRepository(origin, LOCAL, at)]);
+    const [first, second] = await Promise.all([fetchRepository(origin, LOCAL, at), fetchRepository(origin, LOCAL, at)]);
     expect(first.folder).toBe(second.folder);
     writeFileSync(join(origin, 'a.txt'), 'two');
     commit(origin);
-    await cloneRepository(origin, LOCAL, at);
+    await fetchRepository(origin, LOCAL, at);
     expect(await readRepoFile(origin, 'a.txt', at)).toEqual({ path: 'a.txt', content: 'two' });
     expect(readdirSync(join(at.dataDir, 'repos'))).toHaveLength(1);
   });
@@ -73,15 +73,15 @@ describe('a clone', () => {
     const noise = randomBytes(300_000);
     const origin = gitRepository({ 'big.bin': noise });
     const at = work();
-    await expect(cloneRepository(origin, { ...LOCAL, size: 10_000 }, at)).rejects.toThrow('Raise repositories.size');
-    await expect(cloneRepository(origin, LOCAL, { ...at, signal: AbortSignal.abort() })).rejects.toThrow(
+    await expect(fetchRepository(origin, { ...LOCAL, size: 10_000 }, at)).rejects.toThrow('Raise repositories.size');
+    await expect(fetchRepository(origin, LOCAL, { ...at, signal: AbortSignal.abort() })).rejects.toThrow(
       'it was cancelled',
     );
     const silent = createServer(() => {});
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     atEnd(() => void silent.close());
     const { port } = silent.address() as { port: number };
-    await expect(cloneRepository(`https://127.0.0.1:${port}/a/b`, { ...LOCAL, timeout: 500 }, at)).rejects.toThrow(
+    await expect(fetchRepository(`https://127.0.0.1:${port}/a/b`, { ...LOCAL, timeout: 500 }, at)).rejects.toThrow(
       'it took longer than',
     );
     expect(readdirSync(join(at.dataDir, 'repos'))).toEqual([]);
@@ -92,12 +92,12 @@ describe('a clone', () => {
     const origins = ['one', 'two', 'three'].map((text) => gitRepository({ 'a.txt': text }));
     const clones = [];
     for (const [index, origin] of origins.entries()) {
-      const clone = await cloneRepository(origin, { ...LOCAL, quota: index < 2 ? LOCAL.quota : 1 }, at);
+      const clone = await fetchRepository(origin, { ...LOCAL, quota: index < 2 ? LOCAL.quota : 1 }, at);
       clones.push(clone.folder);
       utimesSync(clone.folder, index, index);
     }
     expect(clones.map((folder) => existsSync(folder))).toEqual([false, false, true]);
-    const old = await cloneRepository(origins[0]!, { ...LOCAL, keep: 1_000 }, at);
+    const old = await fetchRepository(origins[0]!, { ...LOCAL, keep: 1_000 }, at);
     expect([existsSync(old.folder), existsSync(clones[2]!)]).toEqual([true, false]);
   });
 });
@@ -124,7 +124,7 @@ describe('an address that cannot be cloned', () => {
     [`https://github.com/${'a'.repeat(3_000)}`, 'it is too long'],
   ])('%s', async (url, why) => {
     const env = { PATH: process.env.PATH };
-    const refused = cloneRepository(url, PUBLIC, work(undefined, { env }));
+    const refused = fetchRepository(url, PUBLIC, work(undefined, { env }));
     await expect(refused).rejects.toThrow(why);
     await expect(refused).rejects.not.toThrow('geheim');
   });
@@ -132,8 +132,8 @@ describe('an address that cannot be cloned', () => {
   it('is an empty repository, or a folder that is none', async () => {
     const empty = tempFolder();
     execFileSync('git', ['init', '--quiet'], { cwd: empty });
-    await expect(cloneRepository(empty, LOCAL, work())).rejects.toThrow('the repository is empty');
-    await expect(cloneRepository(tempFolder(), LOCAL, work())).rejects.toThrow('could not be cloned');
+    await expect(fetchRepository(empty, LOCAL, work())).rejects.toThrow('the repository is empty');
+    await expect(fetchRepository(tempFolder(), LOCAL, work())).rejects.toThrow('could not be cloned');
   });
 });
 
@@ -146,7 +146,7 @@ describe('a file of a repository', () => {
     });
     const at = work();
     await expect(readRepoFile(origin, 'src/a.py', at)).rejects.toThrow('Call analyze_repo first');
-    await cloneRepository(origin, LOCAL, at);
+    await fetchRepository(origin, LOCAL, at);
     expect(await readRepoFile(origin, './src/a.py', at)).toEqual({ path: 'src/a.py', content: 'print(1)\n' });
     for (const path of [
       '../origin.json',

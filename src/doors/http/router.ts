@@ -54,6 +54,8 @@ export interface OperatorRoute extends RouteBase {
   readonly access: 'operator';
   /** Whether the keys of people who approve calls are accepted too. */
   readonly takesPeople?: boolean;
+  /** Whether the credentials of agents are accepted too. The handler asks for more. */
+  readonly takesAgents?: boolean;
   readonly handle: OperatorHandler;
 }
 

@@ -159,10 +159,10 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
       },
       {
         path: '/reload',
-        methods: ['POST'],
-        access: 'agent',
+        methods: ['GET', 'POST'],
+        access: 'operator',
+        takesAgents: true,
         errors: 'rest',
-        scope: FULL_SCOPE,
         isEnabled: ({ manager }) => manager.token() !== null,
         handle: (request, response, headers) => reload(gateway, request, response, headers),
       },

@@ -7,7 +7,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { ClientTls } from '../../config/launch.ts';
 import { createSseReader } from '../../protocol/sse.ts';
 import { failureReason, isUnreachable } from '../../sources/http-failure.ts';
-import { poolOptions } from '../../sources/pool-options.ts';
+import { ownServerOptions, poolOptions } from '../../sources/pool-options.ts';
 
 export interface Sent {
   readonly method: 'GET' | 'POST' | 'DELETE';
@@ -37,6 +37,12 @@ export async function openClient(tls: ClientTls | undefined): Promise<RemoteClie
   const { Agent, request } = await import('undici');
   // No timeouts: calls may wait for a person's approval, and streams may be silent for long.
   return { request, dispatcher: new Agent(await poolOptions({ ...(tls !== undefined && { tls }) })) };
+}
+
+/** For the gateway of this machine whose certificate is in this file. */
+export async function openOwnClient(cert: string, pair: ClientTls['pair']): Promise<RemoteClient> {
+  const { Agent, request } = await import('undici');
+  return { request, dispatcher: new Agent(await ownServerOptions(cert, pair)) };
 }
 
 /** Passes on each message as soon as it is complete. Pauses while `output` is full. Never rejects. */

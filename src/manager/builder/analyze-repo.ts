@@ -1,4 +1,4 @@
-/** `analyze_repo`: clones a repository and says what it is, without running anything of it. */
+/** `analyze_repo`: clones a repository, or downloads a package, and says what it is, without running anything of it. */
 import { isUtf8 } from 'node:buffer';
 import { setImmediate as breathe } from 'node:timers/promises';
 import { messageOf } from '../../base/errors.ts';
@@ -6,9 +6,10 @@ import type { RepositoriesConfig } from '../../config/repositories.ts';
 import { goTools } from './go-tools.ts';
 import { isManifest, readManifest } from './manifests.ts';
 import { isSecretName, outsideOf } from './outside.ts';
+import { isPackage } from './packages.ts';
 import { pythonTools } from './python-tools.ts';
 import {
-  cloneRepository,
+  fetchRepository,
   listFiles,
   type Repository,
   type RepositoryFile,
@@ -67,7 +68,7 @@ export async function analyzeRepo(
   folder = '',
 ): Promise<RepoAnalysis> {
   const parse = await loadParser();
-  const repository = await cloneRepository(url, config, work);
+  const repository = await fetchRepository(url, config, work);
   const listed = (await listFiles(repository, work)).filter(({ path }) => isBelow(path, folder));
   const { sources, notes } = chooseSources(listed);
   const manifests = listed.filter(({ path, size }) => isManifest(path) && size <= MAX_FILE && !ASIDE.test(path));
@@ -113,6 +114,7 @@ export async function analyzeRepo(
     secrets_needed: [...secrets].sort(),
     environment: outside.variables.filter((name) => !secrets.has(name)),
     notes: [
+      ...(isPackage(url) ? [`This is version ${repository.commit} of the package.`] : []),
       ...(listed.length > MAX_LISTED ? [`${listed.length - MAX_LISTED} more files are not listed.`] : []),
       ...notes.slice(0, MAX_NOTES),
     ],
@@ -181,7 +183,7 @@ const FRAMEWORKS: Readonly<Record<SourceLanguage, readonly (readonly [string, Re
   python: [
     [
       'fastmcp',
-      /^\s*(?:from|import)\s+(?:fastmcp|mcp\.server\.fastmcp)\b|\bfrom\s+mcp\.server\s+import\s+(?:[^\n]*\b)?(?:FastMCP|MCPServer)\b/m,
+      /^\s*(?:from|import)\s+(?:fastmcp|mcp\.server\.(?:fastmcp|mcpserver))\b|\bfrom\s+mcp\.server\s+import\s+(?:[^\n]*\b)?(?:FastMCP|MCPServer)\b/m,
       ['fastmcp'],
     ],
     ['mcp-sdk', /^\s*(?:from|import)\s+mcp\b/m, ['mcp']],

@@ -2,56 +2,42 @@
 import {
   all,
   type Definitions,
-  defineAll,
   type FoundParameter,
-  type FoundTool,
   type FoundTools,
-  lineOf,
+  findTools,
   type Node,
   named,
   type SourceFile,
+  type ToolInCode,
   tidy,
 } from './syntax.ts';
 
 const MAX_STEPS = 20;
 
 export function goTools(files: readonly SourceFile[]): FoundTools {
-  const definitions = defineAll(files, definedIn);
-  const tools: FoundTool[] = [];
-  const notes: string[] = [];
-  for (const file of files) {
-    const read = reader(file, definitions);
-    const add = (at: Node, name: Node | null, description: Node | null, parameters: FoundParameter[]) => {
-      const text = read.text(name);
-      if (text !== null)
-        tools.push({
-          name: text,
-          file: file.path,
-          line: lineOf(at),
-          description: tidy(read.text(description) ?? ''),
-          parameters,
-        });
-      else if (name !== null && !/^(?:identifier|selector_expression)$/.test(String(name.kind())))
-        notes.push(
-          `${file.path}:${lineOf(at)}: a tool whose name is worked out at run time: ${name.text().slice(0, 80)}`,
-        );
-    };
-    for (const call of all(file.root, 'call_expression')) {
-      const method = calleeOf(call);
-      const args = named(call.field('arguments'));
-      if (method === 'NewTool' && args.length > 0) {
-        const described = args.find((arg) => calleeOf(arg) === 'WithDescription');
-        add(call, args[0]!, described ? argumentOf(described, 0) : null, read.options(args.slice(1)));
-      } else if (method === 'NewToolWithRawSchema' && args.length >= 2) add(call, args[0]!, args[1]!, []);
-    }
-    for (const literal of all(file.root, 'composite_literal')) {
-      if (!/(?:^|\.)Tool$/.test(literal.field('type')?.text() ?? '')) continue;
-      const fields = keyed(literal);
-      if (fields.has('Name'))
-        add(literal, fields.get('Name')!, fields.get('Description') ?? null, read.handlerParameters(literal));
-    }
+  return findTools(files, { definedIn, reader, writtenIn, references: ['identifier', 'selector_expression'] });
+}
+
+function* writtenIn({ root }: SourceFile, read: CodeReader): Iterable<ToolInCode> {
+  const described = (node: Node | null | undefined) => read.text(node ?? null) ?? '';
+  for (const at of all(root, 'call_expression')) {
+    const method = calleeOf(at);
+    const [name, ...rest] = named(at.field('arguments'));
+    if (name === undefined) continue;
+    if (method === 'NewTool') {
+      const option = rest.find((arg) => calleeOf(arg) === 'WithDescription');
+      const description = described(option && argumentOf(option, 0));
+      yield { at, name, description, parameters: read.options(rest) };
+    } else if (method === 'NewToolWithRawSchema' && rest.length > 0)
+      yield { at, name, description: described(rest[0]), parameters: [] };
   }
-  return { tools, notes };
+  for (const at of all(root, 'composite_literal')) {
+    if (!/(?:^|\.)Tool$/.test(at.field('type')?.text() ?? '')) continue;
+    const fields = keyed(at);
+    const name = fields.get('Name');
+    if (name === undefined) continue;
+    yield { at, name, description: described(fields.get('Description')), parameters: read.handlerParameters(at) };
+  }
 }
 
 function* definedIn({ root }: SourceFile): Iterable<readonly [string, Node]> {

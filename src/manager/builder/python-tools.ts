@@ -5,91 +5,83 @@
 import {
   all,
   type Definitions,
-  defineAll,
   type FoundParameter,
-  type FoundTool,
   type FoundTools,
-  lineOf,
+  findTools,
   type Node,
   named,
   type SourceFile,
+  type ToolInCode,
   tidy,
 } from './syntax.ts';
 
 const MAX_STEPS = 20;
 
 export function pythonTools(files: readonly SourceFile[]): FoundTools {
-  const definitions = defineAll(files, definedIn);
-  const tools: FoundTool[] = [];
-  const notes: string[] = [];
-  for (const file of files) {
-    const read = reader(file, definitions);
-    const source = file.root.text();
-    // A bare @tool is also the decorator of other libraries.
-    const hasBareTool = /^\s*from\s+(?:fastmcp|mcp)[\w.]*\s+import\s[^#\n]*\btool\b/m.test(source);
-    const add = (at: Node, name: Node | string | null, description: string, parameters: FoundParameter[]) => {
-      const text = typeof name === 'string' ? name : read.text(name);
-      if (text !== null)
-        tools.push({ name: text, file: file.path, line: lineOf(at), description: tidy(description), parameters });
-      else if (name !== null && typeof name !== 'string' && !/^(?:identifier|attribute)$/.test(String(name.kind())))
-        notes.push(
-          `${file.path}:${lineOf(at)}: a tool whose name is worked out at run time: ${name.text().slice(0, 80)}`,
-        );
+  return findTools(files, { definedIn, reader, writtenIn, references: ['identifier', 'attribute'] });
+}
+
+function* writtenIn({ root }: SourceFile, read: CodeReader): Iterable<ToolInCode> {
+  // A bare @tool is also the decorator of other libraries.
+  const hasBareTool = /^\s*from\s+(?:fastmcp|mcp)[\w.]*\s+import\s[^#\n]*\btool\b/m.test(root.text());
+  const ofFunction = (at: Node, fn: Node | null, options: Node | null, fallback: string): ToolInCode => {
+    const given = keywords(options);
+    const first = positional(options).find((arg) => read.text(arg) !== null && !isFunctionName(arg, fn));
+    return {
+      at,
+      name: given.get('name') ?? first ?? fn?.field('name')?.text() ?? fallback,
+      description: read.text(given.get('description') ?? null) ?? docstring(fn),
+      parameters: fn === null ? [] : signature(fn, read),
     };
-    const addFunction = (at: Node, fn: Node | null, options: Node | null, fallback: string) => {
-      const given = keywords(options);
-      const first = positional(options).find((arg) => read.text(arg) !== null && !isFunctionName(arg, fn));
-      const name = given.get('name') ?? first ?? fn?.field('name')?.text() ?? fallback;
-      const description = given.get('description');
-      add(at, name, read.text(description ?? null) ?? docstring(fn), fn === null ? [] : signature(fn, read));
-    };
-    for (const definition of all(file.root, 'decorated_definition')) {
-      const fn = definition.field('definition');
-      if (!fn?.is('function_definition')) continue;
-      for (const decorator of named(definition).filter((child) => child.is('decorator'))) {
-        const [expression] = named(decorator);
-        const callee = expression?.is('call') ? expression.field('function') : expression;
-        const isTool = callee?.is('attribute')
-          ? callee.field('attribute')?.text() === 'tool'
-          : hasBareTool && callee?.text() === 'tool';
-        if (isTool) addFunction(fn, fn, expression!.is('call') ? expression!.field('arguments') : null, '');
-      }
-    }
-    for (const call of all(file.root, 'call')) {
-      const callee = call.field('function');
-      const args = call.field('arguments');
-      const last = callee?.is('attribute') ? callee.field('attribute')?.text() : callee?.text();
-      const given = keywords(args);
-      if (
-        last === 'Tool' &&
-        given.has('name') &&
-        ['inputSchema', 'input_schema', 'description'].some((key) => given.has(key))
-      ) {
-        const schema = given.get('inputSchema') ?? given.get('input_schema') ?? null;
-        add(call, given.get('name')!, read.text(given.get('description') ?? null) ?? '', read.schemaParameters(schema));
-      } else if (callee?.is('call') && callee.field('function')?.is('attribute')) {
-        // mcp.tool(name="x")(function)
-        if (callee.field('function')!.field('attribute')?.text() !== 'tool') continue;
-        const [target] = positional(args);
-        addFunction(call, read.functionOf(target ?? null), callee.field('arguments'), lastName(target));
-      } else if ((last === 'add_tool' || last === 'from_function') && callee?.is('attribute')) {
-        const [target] = positional(args);
-        const fn = read.functionOf(target ?? null);
-        // add_tool(Tool(…)) is found above.
-        if (fn !== null) addFunction(call, fn, args, lastName(target));
-      } else if (
-        last === 'tool' &&
-        callee?.is('attribute') &&
-        positional(args).length === 1 &&
-        !call.parent()?.is('decorator')
-      ) {
-        // mcp.tool(function)
-        const fn = read.functionOf(positional(args)[0]!);
-        if (fn !== null) addFunction(call, fn, args, '');
-      }
+  };
+  for (const definition of all(root, 'decorated_definition')) {
+    const fn = definition.field('definition');
+    if (!fn?.is('function_definition')) continue;
+    for (const decorator of named(definition).filter((child) => child.is('decorator'))) {
+      const [expression] = named(decorator);
+      const callee = expression?.is('call') ? expression.field('function') : expression;
+      const isTool = callee?.is('attribute')
+        ? callee.field('attribute')?.text() === 'tool'
+        : hasBareTool && callee?.text() === 'tool';
+      if (isTool) yield ofFunction(fn, fn, expression!.is('call') ? expression!.field('arguments') : null, '');
     }
   }
-  return { tools, notes };
+  for (const call of all(root, 'call')) {
+    const callee = call.field('function');
+    const args = call.field('arguments');
+    const last = callee?.is('attribute') ? callee.field('attribute')?.text() : callee?.text();
+    const given = keywords(args);
+    const [target] = positional(args);
+    if (
+      last === 'Tool' &&
+      given.has('name') &&
+      ['inputSchema', 'input_schema', 'description'].some((key) => given.has(key))
+    ) {
+      yield {
+        at: call,
+        name: given.get('name')!,
+        description: read.text(given.get('description') ?? null) ?? '',
+        parameters: read.schemaParameters(given.get('inputSchema') ?? given.get('input_schema') ?? null),
+      };
+    } else if (callee?.is('call') && callee.field('function')?.is('attribute')) {
+      // mcp.tool(name="x")(function)
+      if (callee.field('function')!.field('attribute')?.text() !== 'tool') continue;
+      yield ofFunction(call, read.functionOf(target ?? null), callee.field('arguments'), lastName(target));
+    } else if ((last === 'add_tool' || last === 'from_function') && callee?.is('attribute')) {
+      const fn = read.functionOf(target ?? null);
+      // add_tool(Tool(…)) is found above.
+      if (fn !== null) yield ofFunction(call, fn, args, lastName(target));
+    } else if (
+      last === 'tool' &&
+      callee?.is('attribute') &&
+      positional(args).length === 1 &&
+      !call.parent()?.is('decorator')
+    ) {
+      // mcp.tool(function)
+      const fn = read.functionOf(target!);
+      if (fn !== null) yield ofFunction(call, fn, args, '');
+    }
+  }
 }
 
 function isFunctionName(arg: Node, fn: Node | null): boolean {

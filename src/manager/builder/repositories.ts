@@ -1,4 +1,4 @@
-/** The folder `repos/`: clones of repositories to read, one per address, within a quota. */
+/** The folder `repos/`: clones of repositories and contents of packages to read, one per address, within a quota. */
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
@@ -10,7 +10,9 @@ import { sha256 } from '../../base/hash.ts';
 import { type Lock, tryLock } from '../../base/lock.ts';
 import { isPrivateAddress, publicAddresses } from '../../base/private-address.ts';
 import type { RepositoriesConfig } from '../../config/repositories.ts';
+import type { ArchivedFile } from './archives.ts';
 import { requireGit, runGit } from './git.ts';
+import { downloadPackage, isPackage, type PackageAddress, packageAddress, readPackage } from './packages.ts';
 
 /** What the functions of the builder and the installer need from their caller. */
 export interface Work {
@@ -21,18 +23,20 @@ export interface Work {
   progress(message: string): void;
 }
 
-/** A repository that has been cloned. */
+/** A repository that has been cloned, or a package that has been downloaded. */
 export interface Repository {
   readonly url: string;
-  /** The bare repository. */
+  /** Holds the bare repository, or the contents of the package. */
   readonly folder: string;
+  /** The version, for a package. */
   readonly commit: string;
 }
 
-/** A file of a repository, as git lists it. */
+/** A file of a repository. */
 export interface RepositoryFile {
   readonly path: string;
   readonly size: number;
+  /** How git names its contents; where they begin, for a package. */
   readonly id: string;
 }
 
@@ -42,9 +46,11 @@ const MAX_LISTING = 32 * 1024 * 1024;
 const SIZE_PAUSE = 200;
 const READ_TIMEOUT = 60_000;
 
-/** Clones the repository, in place of an earlier clone of the same address. */
-export async function cloneRepository(url: string, config: RepositoriesConfig, work: Work): Promise<Repository> {
-  const { address, settings } = await checkedAddress(url, config, work);
+/** Clones the repository or downloads the package, in place of what was fetched from the same address before. */
+export async function fetchRepository(url: string, config: RepositoriesConfig, work: Work): Promise<Repository> {
+  const fetchInto = isPackage(url)
+    ? packageFetch(packageAddress(url), url, config, work)
+    : cloneFetch(await checkedAddress(url, config, work), url, config, work);
   const root = join(work.dataDir, 'repos');
   await mkdir(root, { recursive: true });
   const folder = folderOf(url, work.dataDir);
@@ -57,9 +63,7 @@ export async function cloneRepository(url: string, config: RepositoriesConfig, w
     const draft = join(root, `.${sha256(url).slice(0, 16)}.${randomBytes(6).toString('hex')}.new`);
     try {
       await mkdir(draft);
-      work.progress(`cloning ${url}`);
-      await cloneInto(draft, { url, address, settings, config, work });
-      const commit = await headOf(draft, url, work);
+      const commit = await fetchInto(draft);
       await writeFile(join(draft, 'origin.json'), JSON.stringify({ url, commit }));
       await rm(folder, { recursive: true, force: true });
       await rename(draft, folder);
@@ -73,15 +77,36 @@ export async function cloneRepository(url: string, config: RepositoriesConfig, w
   }
 }
 
-interface CloneJob {
-  readonly url: string;
-  readonly address: string;
-  readonly settings: readonly string[];
-  readonly config: RepositoriesConfig;
-  readonly work: Work;
+/** Fills an empty folder. Resolves to the commit, or to the version of a package. */
+type FetchInto = (draft: string) => Promise<string>;
+
+function packageFetch(address: PackageAddress, url: string, config: RepositoriesConfig, work: Work): FetchInto {
+  return (draft) => {
+    work.progress(`downloading ${url}`);
+    return downloadPackage(address, url, draft, { config, env: work.env, signal: work.signal });
+  };
 }
 
-async function cloneInto(draft: string, { url, address, settings, config, work }: CloneJob): Promise<void> {
+interface CheckedAddress {
+  readonly address: string;
+  readonly settings: readonly string[];
+}
+
+function cloneFetch(checked: CheckedAddress, url: string, config: RepositoriesConfig, work: Work): FetchInto {
+  return async (draft) => {
+    work.progress(`cloning ${url}`);
+    await cloneInto(draft, checked, url, config, work);
+    return headOf(draft, url, work);
+  };
+}
+
+async function cloneInto(
+  draft: string,
+  { address, settings }: CheckedAddress,
+  url: string,
+  config: RepositoriesConfig,
+  work: Work,
+): Promise<void> {
   const tooLarge = new AbortController();
   const watch = setInterval(() => {
     void sizeOf(draft).then((size) => {
@@ -96,7 +121,7 @@ async function cloneInto(draft: string, { url, address, settings, config, work }
       cwd: draft,
       env: work.env,
       timeout: config.timeout,
-      maxOutput: 1024 * 1024,
+      maxBytes: 1024 * 1024,
       signal,
       printed: (text) => {
         const percent = /Receiving objects:\s+(\d+)%/.exec(text)?.[1];
@@ -127,12 +152,16 @@ export async function openRepository(url: string, dataDir: string): Promise<Repo
 
 /** Regular files only: no links, no submodules. */
 export async function listFiles({ folder, url, commit }: Repository, work: Work): Promise<RepositoryFile[]> {
+  if (isPackage(url)) {
+    const files = JSON.parse(await readFile(join(folder, 'files.json'), 'utf8')) as ArchivedFile[];
+    return files.map(({ path, size, offset }) => ({ path, size, id: String(offset) }));
+  }
   const listing = await runGit({
     args: ['--git-dir', join(folder, 'git'), 'ls-tree', '-r', '-z', '-l', '--full-tree', commit],
     cwd: folder,
     env: work.env,
     timeout: READ_TIMEOUT,
-    maxOutput: MAX_LISTING,
+    maxBytes: MAX_LISTING,
     signal: work.signal,
   });
   const lines = requireGit(listing, `The files of ${url} could not be listed`, { timeout: READ_TIMEOUT })
@@ -150,6 +179,12 @@ export async function readFiles(
   files: readonly RepositoryFile[],
   work: Work,
 ): Promise<Buffer[]> {
+  if (isPackage(url)) {
+    return readPackage(
+      folder,
+      files.map(({ path, size, id }) => ({ path, size, offset: Number(id) })),
+    );
+  }
   const total = files.reduce((sum, { size }) => sum + size, 0);
   const result = await runGit({
     args: ['--git-dir', join(folder, 'git'), 'cat-file', '--batch'],
@@ -157,7 +192,7 @@ export async function readFiles(
     env: work.env,
     input: files.map(({ id }) => `${id}\n`).join(''),
     timeout: READ_TIMEOUT,
-    maxOutput: total + files.length * 200,
+    maxBytes: total + files.length * 200,
     signal: work.signal,
   });
   const bytes = requireGit(result, `The files of ${url} could not be read`, { timeout: READ_TIMEOUT });
@@ -175,7 +210,7 @@ async function headOf(draft: string, url: string, work: Work): Promise<string> {
     cwd: draft,
     env: work.env,
     timeout: READ_TIMEOUT,
-    maxOutput: 1024,
+    maxBytes: 1024,
     signal: work.signal,
   });
   if (result.code === 128) throw new GatewayError('usage', `${url} could not be read: the repository is empty.`);
@@ -183,12 +218,8 @@ async function headOf(draft: string, url: string, work: Work): Promise<string> {
 }
 
 /** What git is given for an address that may be cloned, and the settings for it. */
-async function checkedAddress(
-  url: string,
-  { from }: RepositoriesConfig,
-  { env }: Work,
-): Promise<{ address: string; settings: string[] }> {
-  const example = 'Give an address such as "https://github.com/owner/name"';
+async function checkedAddress(url: string, { from }: RepositoriesConfig, { env }: Work): Promise<CheckedAddress> {
+  const example = 'Give an address such as "https://github.com/owner/name" or "npm:@scope/name"';
   const refuse = (why: string): never => {
     throw new GatewayError('usage', `${JSON.stringify(shown(url))} cannot be cloned: ${why}.`);
   };

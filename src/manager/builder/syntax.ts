@@ -105,7 +105,7 @@ export function all(root: Node, kind: string): Node[] {
   return root.findAll({ rule: { kind } });
 }
 
-export function lineOf(node: Node): number {
+function lineOf(node: Node): number {
   return node.range().start.line + 1;
 }
 
@@ -114,7 +114,7 @@ export function named(node: Node | null): Node[] {
 }
 
 /** Finds values by name in the trees. `collect` returns what one file defines. */
-export function defineAll(
+function defineAll(
   files: readonly SourceFile[],
   collect: (file: SourceFile) => Iterable<readonly [string, Node]>,
 ): Definitions {
@@ -131,6 +131,45 @@ export function defineAll(
     own.set(file, definitions);
   }
   return { find: (file, name) => own.get(file)?.get(name) ?? shared.get(name) ?? null };
+}
+
+/** What a language needs so that its tools are found. */
+export interface ToolLanguage<Read extends { text(node: Node | null): string | null }> {
+  /** Named values of a file. */
+  definedIn(file: SourceFile): Iterable<readonly [string, Node]>;
+  reader(file: SourceFile, definitions: Definitions): Read;
+  /** Tools as the code of a file writes them. */
+  writtenIn(file: SourceFile, read: Read): Iterable<ToolInCode>;
+  /** Kinds of nodes that stand for a value elsewhere, such as a parameter of a helper: its values are found where they are written. */
+  readonly references: readonly string[];
+}
+
+export interface ToolInCode {
+  readonly at: Node;
+  /** The name, or the code that makes it. */
+  readonly name: Node | string;
+  readonly description: string;
+  readonly parameters: readonly FoundParameter[];
+}
+
+export function findTools<Read extends { text(node: Node | null): string | null }>(
+  files: readonly SourceFile[],
+  language: ToolLanguage<Read>,
+): FoundTools {
+  const definitions = defineAll(files, language.definedIn);
+  const tools: FoundTool[] = [];
+  const notes: string[] = [];
+  for (const file of files) {
+    const read = language.reader(file, definitions);
+    for (const { at, name, description, parameters } of language.writtenIn(file, read)) {
+      const text = typeof name === 'string' ? name : read.text(name);
+      const line = lineOf(at);
+      if (text !== null) tools.push({ name: text, file: file.path, line, description: tidy(description), parameters });
+      else if (typeof name !== 'string' && !language.references.includes(String(name.kind())))
+        notes.push(`${file.path}:${line}: a tool whose name is worked out at run time: ${name.text().slice(0, 80)}`);
+    }
+  }
+  return { tools, notes };
 }
 
 /** Text as people wrote it, without the indentation of the code around it. */

@@ -5,14 +5,13 @@
 import {
   all,
   type Definitions,
-  defineAll,
   type FoundParameter,
-  type FoundTool,
   type FoundTools,
-  lineOf,
+  findTools,
   type Node,
   named,
   type SourceFile,
+  type ToolInCode,
   tidy,
 } from './syntax.ts';
 
@@ -20,74 +19,58 @@ import {
 const MAX_STEPS = 40;
 
 export function typescriptTools(files: readonly SourceFile[]): FoundTools {
-  const definitions = defineAll(files, definedIn);
-  const tools: FoundTool[] = [];
-  const notes: string[] = [];
-  for (const file of files) {
-    const read = reader(file, definitions);
-    const seen = new Set<number>();
-    const add = (at: Node, name: Node | null, description: Node | null, schema: Node | null) => {
-      const text = read.text(name);
-      if (text !== null)
-        tools.push({
-          name: text,
-          file: file.path,
-          line: lineOf(at),
-          description: tidy(read.text(description) ?? ''),
-          parameters: read.parameters(schema),
-        });
-      // A parameter of a helper or a variable of a loop: its values are found where they are written.
-      else if (name !== null && !['identifier', 'member_expression'].includes(String(name.kind())))
-        notes.push(
-          `${file.path}:${lineOf(at)}: a tool whose name is worked out at run time: ${name.text().slice(0, 80)}`,
-        );
-    };
-    for (const call of all(file.root, 'call_expression')) {
-      const callee = call.field('function');
-      const args = named(call.field('arguments'));
-      const method = callee?.is('member_expression') ? callee.field('property')?.text() : undefined;
-      if ((method === 'registerTool' || method === 'registerToolTask') && args.length >= 2) {
-        const config = read.object(args[1]!);
-        add(
-          call,
-          args[0]!,
-          config.get('description') ?? config.get('title') ?? null,
-          config.get('inputSchema') ?? null,
-        );
-      } else if (method === 'tool' && args.length >= 2 && read.text(args[0]!) !== null) {
-        const description = args.slice(1).find((arg) => read.text(arg) !== null) ?? null;
-        const schema = args.slice(1, -1).find((arg) => read.isObject(arg) || read.isSchema(arg)) ?? null;
-        add(call, args[0]!, description, schema);
-      } else if (method === 'addTool' && args.length >= 1) {
-        const config = read.object(args[0]!);
-        const own = read.follow(args[0]!);
-        if (own !== null) seen.add(own.id());
-        const schema = config.get('parameters') ?? config.get('inputSchema') ?? null;
-        if (config.has('name')) add(call, config.get('name')!, config.get('description') ?? null, schema);
-      }
-    }
-    for (const object of all(file.root, 'object')) {
-      if (seen.has(object.id())) continue;
-      const config = read.object(object);
-      const schema = config.get('inputSchema') ?? config.get('input_schema');
-      if (schema !== undefined && config.has('name'))
-        add(object, config.get('name')!, config.get('description') ?? null, schema);
-    }
-    for (const type of all(file.root, 'class_declaration')) {
-      if (!/\bextends\s+MCPTool\b/.test(type.text().slice(0, 500))) continue;
-      const fields = new Map(
-        named(type.field('body'))
-          .filter((member) => member.is('public_field_definition') || member.is('field_definition'))
-          .map((member) => [
-            member.field('name')?.text() ?? member.field('property')?.text() ?? '',
-            member.field('value'),
-          ]),
-      );
-      if (fields.get('name'))
-        add(type, fields.get('name')!, fields.get('description') ?? null, fields.get('schema') ?? null);
+  return findTools(files, { definedIn, reader, writtenIn, references: ['identifier', 'member_expression'] });
+}
+
+function* writtenIn({ root }: SourceFile, read: CodeReader): Iterable<ToolInCode> {
+  const seen = new Set<number>();
+  type Maybe = Node | null | undefined;
+  const written = (at: Node, name: Node, description: Maybe, schema: Maybe): ToolInCode => ({
+    at,
+    name,
+    description: read.text(description ?? null) ?? '',
+    parameters: read.parameters(schema ?? null),
+  });
+  for (const call of all(root, 'call_expression')) {
+    const callee = call.field('function');
+    const args = named(call.field('arguments'));
+    const method = callee?.is('member_expression') ? callee.field('property')?.text() : undefined;
+    if ((method === 'registerTool' || method === 'registerToolTask') && args.length >= 2) {
+      const config = read.object(args[1]!);
+      yield written(call, args[0]!, config.get('description') ?? config.get('title'), config.get('inputSchema'));
+    } else if (method === 'tool' && args.length >= 2 && read.text(args[0]!) !== null) {
+      const description = args.slice(1).find((arg) => read.text(arg) !== null);
+      const schema = args.slice(1, -1).find((arg) => read.isObject(arg) || read.isSchema(arg));
+      yield written(call, args[0]!, description, schema);
+    } else if (method === 'addTool' && args.length >= 1) {
+      const config = read.object(args[0]!);
+      const own = read.follow(args[0]!);
+      if (own !== null) seen.add(own.id());
+      const name = config.get('name');
+      const schema = config.get('parameters') ?? config.get('inputSchema');
+      if (name !== undefined) yield written(call, name, config.get('description'), schema);
     }
   }
-  return { tools, notes };
+  for (const object of all(root, 'object')) {
+    if (seen.has(object.id())) continue;
+    const config = read.object(object);
+    const name = config.get('name');
+    const schema = config.get('inputSchema') ?? config.get('input_schema');
+    if (schema !== undefined && name !== undefined) yield written(object, name, config.get('description'), schema);
+  }
+  for (const type of all(root, 'class_declaration')) {
+    if (!/\bextends\s+MCPTool\b/.test(type.text().slice(0, 500))) continue;
+    const fields = new Map(
+      named(type.field('body'))
+        .filter((member) => member.is('public_field_definition') || member.is('field_definition'))
+        .map((member) => [
+          member.field('name')?.text() ?? member.field('property')?.text() ?? '',
+          member.field('value'),
+        ]),
+    );
+    const name = fields.get('name');
+    if (name) yield written(type, name, fields.get('description'), fields.get('schema'));
+  }
 }
 
 function* definedIn({ root }: SourceFile): Iterable<readonly [string, Node]> {

@@ -8,8 +8,8 @@ import { requireName } from '../../workers/namespace-folders.ts';
 import { analyzeRepo, type RepoAnalysis } from '../builder/analyze-repo.ts';
 import type { Work } from '../builder/repositories.ts';
 import { findEntry, searchEntries } from './registry-client.ts';
-import { entryStatus, type RegistryEntry } from './server-json.ts';
-import { type MissingInput, type ServerKind, toServer } from './to-server.ts';
+import { entryStatus, type RegistryEntry, type ServerJson, type ServerPackage } from './server-json.ts';
+import { type MissingInput, OFFICIAL, type ServerKind, toServer } from './to-server.ts';
 
 /** What the functions of the installer need from their caller; the data folder is that of the configuration. */
 export type InstallWork = Omit<Work, 'dataDir'>;
@@ -87,19 +87,7 @@ export async function installFromRegistry(
   const status = entryStatus(entry);
   if (status === 'deleted')
     throw new GatewayError('usage', `"${server.name}" was deleted from the registry. Choose another server.`);
-  if (request.mode === 'translate') {
-    if (!server.repository?.url)
-      throw new GatewayError(
-        'usage',
-        `"${server.name}" names no repository, so there is no source to translate. Use mode "attach".`,
-      );
-    return analyzeRepo(
-      server.repository.url,
-      config.repositories,
-      { ...work, dataDir: config.dataDir },
-      server.repository.subfolder,
-    );
-  }
+  if (request.mode === 'translate') return analyzeSource(server, request, config, work);
   const { namespace, kind, inputs } = request;
   const converted = await toServer(server, { namespace, kind, inputs, allowPrivate: config.registry.allowPrivate });
   if (converted.missing.length > 0)
@@ -125,6 +113,41 @@ export async function installFromRegistry(
     secrets_needed: converted.secrets,
     notes: status === 'deprecated' ? ['The registry calls this server deprecated.'] : [],
   };
+}
+
+/** Reads the repository that the entry names; its package if it names none, or if one was asked for. */
+async function analyzeSource(
+  server: ServerJson,
+  { kind }: InstallRequest,
+  config: Config,
+  work: InstallWork,
+): Promise<RepoAnalysis> {
+  const analyze = (url: string, folder?: string) =>
+    analyzeRepo(url, config.repositories, { ...work, dataDir: config.dataDir }, folder);
+  const readable = (server.packages ?? []).filter(isReadable);
+  const { url, subfolder } = server.repository ?? {};
+  if (kind === null && url) {
+    const others = [...new Set(readable.map(({ registryType }) => registryType))];
+    return analyze(url, subfolder).catch((error: unknown) => {
+      if (!(error instanceof GatewayError) || others.length === 0) throw error;
+      const remedy = `Its package can be read instead: call again with kind ${others.map((one) => `"${one}"`).join(' or ')}.`;
+      throw new GatewayError(error.code, `${error.message} ${remedy}`, { cause: error });
+    });
+  }
+  const found = readable.find(({ registryType }) => kind === null || registryType === kind);
+  if (found === undefined)
+    throw new GatewayError(
+      'usage',
+      kind === null
+        ? `"${server.name}" names no repository and no package of npm or PyPI, so there is no source to translate. Use mode "attach".`
+        : `"${server.name}" has no ${kind} package that can be read. Leave "kind" out to read its repository.`,
+    );
+  return analyze(`${found.registryType}:${found.identifier}${found.version === undefined ? '' : `@${found.version}`}`);
+}
+
+function isReadable({ registryType, registryBaseUrl }: ServerPackage): boolean {
+  if (registryType !== 'npm' && registryType !== 'pypi') return false;
+  return registryBaseUrl === undefined || OFFICIAL[registryType].test(registryBaseUrl);
 }
 
 /** By the name of the entry, or of a package of one. */

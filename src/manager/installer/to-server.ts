@@ -7,6 +7,7 @@ import { GatewayError } from '../../base/errors.ts';
 import { isPrivateAddress, publicAddresses } from '../../base/private-address.ts';
 import type { WrittenServer } from '../../config/edit-servers.ts';
 import { nameProblem } from '../../secrets/secret-names.ts';
+import { NPM_NAME, PYPI_NAME, VERSION } from '../builder/packages.ts';
 import type {
   KeyedInput,
   ServerArgument,
@@ -44,16 +45,14 @@ export interface ConversionOptions {
 }
 
 const RUNNERS = ['npm', 'pypi', 'oci'] as const;
-const OFFICIAL: Readonly<Record<(typeof RUNNERS)[number], RegExp>> = {
+/** The registries that packages are taken from. */
+export const OFFICIAL: Readonly<Record<(typeof RUNNERS)[number], RegExp>> = {
   npm: /^https:\/\/registry\.npmjs\.org\/?$/,
   pypi: /^https:\/\/pypi\.org\/?(?:simple\/?)?$/,
   oci: /./,
 };
-const NPM_NAME = /^(?:@[a-z0-9-][a-z0-9._-]*\/)?[a-z0-9-][a-z0-9._-]*$/i;
-const PYPI_NAME = /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/i;
 const IMAGE =
   /^[a-z0-9][a-z0-9._-]*(?::\d+)?(?:\/[a-z0-9][a-z0-9._-]*)*(?::[\w][\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/i;
-const VERSION = /^[0-9][A-Za-z0-9.+!_-]{0,100}$/;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const HEADER = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
 

@@ -26,7 +26,7 @@ export function builderTools(manager: ManagerContext): ManagerTool[] {
       title: 'Analyze a repository',
       description: `Clone a git repository and analyze its structure. Returns information about the repository's language, framework, what tools it defines, what dependencies it has, and what external APIs it calls. Use this as the first step when translating a tool repository.
 
-The repo is cloned to a temporary working area. It is NOT installed or executed.
+The repo is cloned to a temporary working area. It is NOT installed or executed. A package of npm or PyPI can be analyzed in the same way: its archive is downloaded and read.
 
 Step-by-step translation workflow:
 1. Call analyze_repo to understand the source repository
@@ -45,7 +45,7 @@ Returns: {"repo_url": "...", "language": "typescript", "framework": "mcp-sdk", "
         repo_url: z
           .string()
           .describe(
-            'Git repository URL. Examples: "https://github.com/modelcontextprotocol/server-github", "https://github.com/someone/my-mcp-server"',
+            'Git repository URL. Examples: "https://github.com/modelcontextprotocol/server-github", "https://github.com/someone/my-mcp-server". Or a package: "npm:@modelcontextprotocol/server-memory", "pypi:mcp-server-git@2026.1.14"',
           ),
       }),
       annotations: READS_OUTSIDE,

@@ -35,11 +35,11 @@ Returns: a list of objects: [{"name": "io.github.owner/server-github", "descript
     managerTool({
       name: 'install_from_registry',
       title: 'Install from the MCP registry',
-      description: `Install a server of the MCP registry. With mode "attach" (the default) the server is written to the configuration and runs as it is, next to the others. With mode "translate" its source code is cloned and analyzed, as analyze_repo does; it is NOT translated automatically: you must then use read_repo_file and write_tool to translate each tool.
+      description: `Install a server of the MCP registry. With mode "attach" (the default) the server is written to the configuration and runs as it is, next to the others. With mode "translate" its source code is cloned (or its package downloaded, if it names no repository) and analyzed, as analyze_repo does; nothing of it is installed or run, and it is NOT translated automatically: you must then use read_repo_file and write_tool to translate each tool.
 
 Returns with "attach": {"installed": true, "name": "...", "namespace": "github", "file": "...", "server": {...}, "secrets_needed": ["GITHUB_TOKEN"]}. Tell the user what "notes" say. For each needed secret, call prepare_secret with that namespace and tell the user to run the command in "instructions"; then call reload_core().
 Returns if something is missing: {"installed": false, "error": "...", "inputs": [{"name": "region", "description": "..."}]}. Ask the user, and call again with "inputs". Never pass a secret as an input.
-Returns with "translate": Same as analyze_repo. Next steps: Follow the translation workflow (read source, write tools, test).`,
+Returns with "translate": Same as analyze_repo. Pass its "repo_url" to read_repo_file. Next steps: Follow the translation workflow (read source, write tools, test).`,
       inputSchema: z.strictObject({
         package: z
           .string()
@@ -56,7 +56,9 @@ Returns with "translate": Same as analyze_repo. Next steps: Follow the translati
         kind: z
           .enum(['npm', 'pypi', 'oci', 'remote'])
           .optional()
-          .describe('Which of its packages to run, if it has several.'),
+          .describe(
+            'Which of its packages to run, if it has several. With "translate": read its npm or pypi package in place of its repository.',
+          ),
         version: z.string().optional().describe('Default: the latest.'),
       }),
       annotations: INSTALLS,
@@ -78,7 +80,9 @@ Returns with "translate": Same as analyze_repo. Next steps: Follow the translati
 
 Returns: Same as analyze_repo. Next steps: Follow the translation workflow: read_repo_file, create_namespace with this namespace, write_tool, reload_core, test_tool.`,
       inputSchema: z.strictObject({
-        repo_url: z.string().describe('Git URL. Example: "https://github.com/someone/my-tools"'),
+        repo_url: z
+          .string()
+          .describe('Git URL. Example: "https://github.com/someone/my-tools". Or a package, as for analyze_repo.'),
         namespace: z.string().describe('Target namespace name.'),
       }),
       annotations: READS_OUTSIDE,

@@ -16,8 +16,6 @@ import {
 import { summarizeNamespaces } from '../namespace-list.ts';
 import { writeMetadata } from '../namespace-metadata.ts';
 
-const LOOK = 1_000;
-
 export function namespaceTools(manager: ManagerContext): ManagerTool[] {
   const listNamespaces = managerTool({
     name: 'list_namespaces',
@@ -142,23 +140,7 @@ The core process stays up; only namespace workers recycle as needed. Installing 
 Returns: {"reloaded": true, "namespaces": ["shared", "github"], "workers_restarted": ["github"], "deps_synced": ["github"]}. If something is wrong, "problems" lists it: files that did not load, with line, and namespaces that are down, wait for a secret or are in a crash loop. Fix each with get_tool_source and write_tool, or check_secrets, and reload again.`,
     inputSchema: z.strictObject({}),
     annotations: { ...WRITES, idempotentHint: true },
-    async execute(_, context) {
-      const report = reporter(context);
-      report('The core reads its folders.');
-      let isLooking = false;
-      const looking = setInterval(async () => {
-        if (isLooking) return;
-        isLooking = true;
-        const waiting = (await manager.core.namespaces().catch(() => [])).filter(isPreparing);
-        report(waiting.length === 0 ? 'The core is reloading.' : waiting.map(waitText).join('; '));
-        isLooking = false;
-      }, LOOK);
-      try {
-        return await manager.core.reload(context.signal);
-      } finally {
-        clearInterval(looking);
-      }
-    },
+    execute: (_, context) => manager.core.reload(context.signal, reporter(context)),
   });
 
   return [listNamespaces, createNamespace, deleteNamespaceTool, configureNamespace, reloadCore];
@@ -168,12 +150,4 @@ function stateOf(served: readonly CoreNamespace[] | null, loaded: CoreNamespace 
   if (served === null) return { state: 'unknown', reason: 'The core does not answer; see health.' };
   if (loaded === undefined) return { state: 'not_loaded', reason: 'Call reload_core().' };
   return { state: loaded.state, ...(loaded.reason !== undefined && { reason: loaded.reason }) };
-}
-
-function isPreparing({ state }: CoreNamespace): boolean {
-  return state === 'starting';
-}
-
-function waitText({ name, reason = '' }: CoreNamespace): string {
-  return reason === '' ? `${name} is starting` : `${name}: ${reason}`;
 }

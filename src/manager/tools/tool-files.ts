@@ -74,15 +74,12 @@ Returns: a list of objects, each with:
         filename: file,
       }));
       // Tools that are made when a file runs are known to the core only.
-      const served = await manager.core.tools(name).catch(() => []);
+      const core = await manager.core.namespaces().catch(() => []);
       const files = managed.found.parts.flatMap((part) => part.files);
-      const more = served
+      const more = core
+        .filter((one) => one.name === name)
+        .flatMap((one) => one.tools)
         .filter((tool) => found.every((one) => one.name !== tool.name))
-        .map(({ name: tool, description = '', _meta }) => ({
-          name: tool,
-          description,
-          filename: _meta?.['toolgate/file'] ?? '',
-        }))
         // The core may still serve a file that is gone.
         .filter((tool) => tool.filename === '' || files.includes(tool.filename));
       return [...found, ...more];

@@ -1,18 +1,25 @@
 /**
- * `POST /reload`: reads everything again. It is for the program that manages the gateway. That program needs a token of
- * its own and an address in an allowed network.
+ * `/reload`, for the program that manages the gateway. POST reads everything again, GET says what is served now, whatever
+ * the policies of agents are. That program needs a token of its own and an address in an allowed network.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
-import { GatewayError, messageOf } from '../../../base/errors.ts';
+import { GatewayError, messageOf, toGatewayError } from '../../../base/errors.ts';
+import { toObject } from '../../../base/objects.ts';
 import type { HttpConfig } from '../../../config/http.ts';
 import type { ChangeReport } from '../../../gateway/change.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import { problemText } from '../../../sources/last-good.ts';
+import { countNamespaces } from '../rest/reads.ts';
 import { sendJson } from '../wire/reply.ts';
 
 const hmacKey = randomBytes(32);
+
+/** Milliseconds between two looks at what a reload waits for, and between two messages that say the same. */
+const LOOK = 200;
+const REPEAT = 1_000;
+const MOST_NAMED = 10;
 
 export async function reload(
   gateway: Gateway,
@@ -21,21 +28,84 @@ export async function reload(
   headers: readonly string[],
 ): Promise<void> {
   requireManager(gateway.config.http.manager, request);
+  const fresh = [...headers, 'cache-control', 'no-store'];
+  if (request.method === 'GET') {
+    await gateway.opening;
+    sendJson(response, 200, { namespaces: namespacesOf(gateway) }, fresh);
+  } else if (request.headers.accept?.includes('text/event-stream') !== true)
+    sendJson(response, 200, await readAgain(gateway), fresh);
+  else await tellWhile(() => readAgain(gateway), gateway, response, fresh);
+}
+
+/** What is served, with the tools of each folder. */
+function namespacesOf(gateway: Gateway) {
+  const { catalog } = gateway;
+  const folders = new Set(gateway.statuses().flatMap(({ kind, namespace }) => (kind === 'folder' ? [namespace] : [])));
+  const tools = [...catalog.entries.tool.values()]
+    .filter(({ namespace }) => folders.has(namespace))
+    .map(({ namespace, item }) => ({ namespace, definition: toObject(JSON.parse(item.bytes.toString())) }));
+  return countNamespaces(gateway, { catalog, permission: null }).map((one) => ({
+    ...one,
+    tools: tools
+      .filter(({ namespace }) => namespace === one.name)
+      .map(({ definition: { name, description = '', _meta } }) => ({
+        name,
+        description,
+        filename: toObject(_meta)['toolgate/file'] ?? '',
+      })),
+  }));
+}
+
+async function readAgain(gateway: Gateway) {
   const report = await gateway.change({ config: 'file', folders: true, secrets: true, tokens: true });
   const { restarted, synced } = await report.settled;
   const folders = gateway.statuses().filter(({ kind }) => kind === 'folder');
-  const namespacesOf = (keys: readonly string[]) =>
+  const namesOf = (keys: readonly string[]) =>
     [...new Set(folders.filter(({ key }) => keys.includes(key)).map(({ namespace }) => namespace))].sort();
   const problems = [...problemsOf(report, gateway.redact), ...unservedIn(gateway)];
-  const body = {
+  gateway.events.emit('admin', { act: 'reload', agent: '', detail: '' });
+  return {
     reloaded: true,
     namespaces: [...gateway.namespaces()].sort(),
-    workers_restarted: namespacesOf(restarted),
-    deps_synced: namespacesOf(synced),
+    workers_restarted: namesOf(restarted),
+    deps_synced: namesOf(synced),
     ...(problems.length > 0 && { problems }),
   };
-  gateway.events.emit('admin', { act: 'reload', agent: '', detail: '' });
-  sendJson(response, 200, body, headers);
+}
+
+/** A stream of events: `progress` while the work goes on, which may be minutes, then `report` or `error`. */
+async function tellWhile(
+  work: () => Promise<object>,
+  gateway: Gateway,
+  response: ServerResponse,
+  headers: readonly string[],
+): Promise<void> {
+  response.writeHead(200, [...headers, 'content-type', 'text/event-stream', 'x-accel-buffering', 'no']);
+  const send = (event: string, data: object) => {
+    if (!response.destroyed) response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  };
+  send('progress', { message: 'The core reads its folders.' });
+  let last = { message: '', at: Date.now() };
+  const looking = setInterval(() => {
+    const waiting = gateway.statuses().filter(({ state }) => state === 'starting');
+    const message =
+      waiting
+        .map(({ key, detail }) => (detail === '' ? `${key} is starting` : `${key}: ${detail}`))
+        .slice(0, MOST_NAMED)
+        .join('; ') || 'The core is reloading.';
+    if (message === last.message && Date.now() - last.at < REPEAT) return;
+    last = { message, at: Date.now() };
+    send('progress', { message });
+  }, LOOK);
+  try {
+    send('report', await work());
+  } catch (error) {
+    const { code, message } = toGatewayError(error);
+    send('error', { code, message: gateway.redact(message) });
+  } finally {
+    clearInterval(looking);
+    response.end();
+  }
 }
 
 /** What was refused, what could not be read, and which parts failed to apply the change. */

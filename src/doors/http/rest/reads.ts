@@ -164,7 +164,7 @@ function visibleToolsets({ entries }: View, toolsets: readonly Toolset[]) {
  * The namespaces that a caller may know about, in the order of the configuration. Empty ones are listed only for
  * callers without a policy.
  */
-function countNamespaces(gateway: Gateway, { catalog, permission }: View) {
+export function countNamespaces(gateway: Gateway, { catalog, permission }: Pick<View, 'catalog' | 'permission'>) {
   const names = [...gateway.namespaces()].filter((name) => permission === null || hasNamespace(catalog, name));
   const tools = [...catalog.entries.tool.values()];
   const statuses = gateway.statuses().filter(({ key }) => permission === null || isVisible(catalog, key));
