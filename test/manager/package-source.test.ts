@@ -8,6 +8,7 @@ import { analyzeRepo } from '../../src/manager/builder/analyze-repo.ts';
 import { readRepoFile } from '../../src/manager/builder/read-repo-file.ts';
 import type { Work } from '../../src/manager/builder/repositories.ts';
 import { type Answer, servePackages, tarball, zip } from '../support/archives.ts';
+import { freePort } from '../support/ports.ts';
 import { tempFolder } from '../support/temp.ts';
 
 const CONFIG: RepositoriesConfig = {
@@ -85,7 +86,7 @@ describe('a package', () => {
     expect(await analyze('pypi:Acme_Time')).toMatchObject({
       language: 'python',
       framework: 'fastmcp',
-      tools_found: [{ name: 'later', file: 'src/time.py', parameters: [{ name: 'zone', type: 'str' }] }],
+      tools_found: [{ name: 'later', file: 'src/time.py', parameters: [{ name: 'zone', type: 'string' }] }],
       dependencies: { httpx: '*' },
       notes: ['This is version 1.10 of the package.'],
     });
@@ -191,7 +192,7 @@ describe('a package is refused', () => {
     await expect(analyze('npm:slow', { timeout: 300 })).rejects.toThrow('Raise repositories.timeout');
     const work: Work = {
       dataDir: tempFolder(),
-      env: { npm_config_registry: 'http://user:geheim@127.0.0.1:1' },
+      env: { npm_config_registry: `http://user:geheim@127.0.0.1:${await freePort()}` },
       signal: null,
       progress: () => {},
     };
