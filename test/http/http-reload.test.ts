@@ -62,12 +62,61 @@ it('requires both tokens and an allowed source address', async () => {
   expect((await reload({})).status).toBe(401);
   expect((await reload({ authorization: both.authorization })).status).toBe(403);
   expect((await reload({ ...both, 'x-manager-token': 'another' })).status).toBe(403);
-  expect((await fetch(`${gateway.origin}/reload`, { headers: both })).status).toBe(405);
+  expect((await fetch(`${gateway.origin}/reload`, { method: 'PUT', headers: both })).status).toBe(405);
+  expect((await fetch(`${gateway.origin}/reload`, { headers: { authorization: both.authorization } })).status).toBe(
+    403,
+  );
   const elsewhere = await startHttp({ config, env: { ...env, INTERNAL_ALLOWED_CIDRS: '10.1.0.0/16' } });
   const refused = await reload(both, elsewhere);
   expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining('INTERNAL_ALLOWED_CIDRS')]);
   const without = await startHttp({ config, env: { BEARER_TOKEN: env.BEARER_TOKEN } });
   expect((await reload(both, without)).status).toBe(404);
+});
+
+it('takes the key of the operator in place of the token of an agent', async () => {
+  const key = 'the-key-of-the-operator-4711';
+  const own = await startHttp({ config, env: { ...env, TOOLGATE_OPERATOR_KEY: key } });
+  expect((await reload({ ...both, authorization: `Bearer ${key}` }, own)).status).toBe(200);
+  expect((await reload({ authorization: `Bearer ${key}` }, own)).status).toBe(403);
+  expect((await reload({ ...both, authorization: 'Bearer another' }, own)).status).toBe(401);
+});
+
+it('says what is served, whatever agents may use', async () => {
+  const files = { '.toolgate/tools/one/say.ts': tool('one') };
+  const closed = `${config}\n[agent_policies.default]\nallowed_servers = ["a"]\n`;
+  const policed = await startHttp({ config: closed, env, cwd: tempFolder(files) });
+  const { authorization } = both;
+  const seen = await (await fetch(`${policed.origin}/namespaces`, { headers: { authorization } })).json();
+  expect(JSON.stringify(seen)).not.toContain('"one"');
+  const { namespaces } = (await (await fetch(`${policed.origin}/reload`, { headers: both })).json()) as {
+    namespaces: object[];
+  };
+  expect(namespaces).toContainEqual({
+    name: 'one',
+    tool_count: 1,
+    state: 'up',
+    tools: [{ name: 'say', description: 'Say', filename: 'say.ts' }],
+  });
+});
+
+it('reports progress as events, then the report, to a client that accepts them', async () => {
+  const slow = `await new Promise((resolve) => setTimeout(resolve, 1_500));\n${tool('slow')}`;
+  mkdirSync(join(gateway.cwd, '.toolgate/tools/slow'));
+  writeFileSync(join(gateway.cwd, '.toolgate/tools/slow/say.ts'), slow);
+  const answer = await reload({ ...both, accept: 'text/event-stream' });
+  expect(answer.headers.get('content-type')).toBe('text/event-stream');
+  const events = (await answer.text())
+    .split('\n\n')
+    .filter((block) => block !== '')
+    .map((block) => /^event: (\w+)\ndata: (.*)$/.exec(block)!.slice(1));
+  expect(events[0]).toEqual(['progress', '{"message":"The core reads its folders."}']);
+  expect(events.slice(0, -1).map(([event]) => event)).toEqual(events.slice(0, -1).map(() => 'progress'));
+  expect(events.some(([, data]) => data!.includes('slow'))).toBe(true);
+  const [last, report] = events.at(-1)!;
+  expect([last, JSON.parse(report!)]).toEqual([
+    'report',
+    expect.objectContaining({ reloaded: true, workers_restarted: ['slow'] }),
+  ]);
 });
 
 it.each([

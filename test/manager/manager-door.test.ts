@@ -188,8 +188,37 @@ it.skipIf(isMissing('openssl'))('has TLS like its core, and checks the certifica
     return answer.body.json();
   };
   expect(await health({ CORE_CA: authority.cert })).toMatchObject({ core_reachable: true });
-  expect(await health({})).toMatchObject({ core_reachable: false });
+  // Nobody here knows the authority, but the certificate is that of the same configuration.
+  expect(await health({})).toMatchObject({ core_reachable: true });
+  expect(await health({ CORE_CA: makeAuthority().cert })).toMatchObject({ core_reachable: false });
   const wrong = await runCli(['manager'], { cwd, env: { ...env, CORE_CA: 'missing.pem' } });
   expect([wrong.code, wrong.stderr]).toEqual([expect.any(Number), expect.stringContaining('manager.core_ca')]);
   expect(wrong.code).not.toBe(0);
+});
+
+it.skipIf(isMissing('openssl'))('is waited for by its configuration, with TLS too', async () => {
+  const authority = makeAuthority();
+  const { cert, key } = serverPair(authority);
+  const [corePort, port] = [await freePort(), await freePort()];
+  const tls = (own: { cert: string; key: string }) =>
+    `[http.tls]\ncert = ${JSON.stringify(own.cert)}\nkey = ${JSON.stringify(own.key)}\n`;
+  const cwd = tempFolder({ 'tools.toml': `controls = []\n${tls({ cert, key })}` });
+  const env = { BEARER_TOKEN: TOKEN, CORE_PORT: String(corePort), MANAGER_PORT: String(port) };
+  const wait = (args: string[] = [], at = cwd) => runCli(['wait', ...args, '--timeout', '10s'], { cwd: at, env });
+  expect((await runCli(['wait', '--timeout', '1s'], { cwd, env })).code).toBe(1);
+  const core = startCli(['serve', '--no-manager'], { cwd, env });
+  await untilPrinted(core, /listening on https/);
+  const manager = startCli(['manager'], { cwd, env });
+  await untilPrinted(manager, /listening on https/);
+  expect(await wait()).toMatchObject({ code: 0, stderr: `https://127.0.0.1:${corePort} is ready.\n` });
+  expect(await wait(['--manager'])).toMatchObject({ code: 0, stderr: `https://127.0.0.1:${port} is ready.\n` });
+  // Another server at that port is not taken for it.
+  const other = tempFolder({ 'tools.toml': tls(serverPair(makeAuthority())) });
+  const refused = await runCli(['wait', '--timeout', '1s'], { cwd: other, env });
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringContaining('neither that of http.tls.cert nor valid'),
+  ]);
+  const mixed = await wait(['--manager', 'http://127.0.0.1:1']);
+  expect([mixed.code, mixed.stderr]).toEqual([2, expect.stringContaining('leave the address out')]);
 });

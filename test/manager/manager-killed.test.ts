@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { untilPrinted } from '../support/child.ts';
 import { startCli } from '../support/cli.ts';
 import { connectHttp } from '../support/connection.ts';
@@ -10,6 +11,7 @@ import { startHttp } from '../support/gateway.ts';
 import { freePort } from '../support/ports.ts';
 import { waitFor } from '../support/processes.ts';
 import { createRandom } from '../support/random.ts';
+import { gitRepository } from '../support/repository.ts';
 import { useProcesses } from '../support/switch.ts';
 import { isWide } from '../support/wide.ts';
 
@@ -62,29 +64,78 @@ it('is started by serve where there are folders of tools, started again if it en
   await waitFor(() => pids().length === 0 || null, 20_000);
 });
 
-it.each([
-  ['without a token', {}, []],
-  ['with --no-manager', { BEARER_TOKEN: 'of-the-client' }, ['--no-manager']],
-  ['with manager = false', { BEARER_TOKEN: 'of-the-client' }, []],
-])('is not started %s', async (how, more, args) => {
+const AGENT = '[agents.helper]\ntoken = "of-the-helper-0123456789"\n';
+
+it('is started for agents without BEARER_TOKEN where a policy names it, and says for whom', async () => {
   const port = await freePort();
-  const config = how.includes('false') ? 'manager = false\n' : '';
+  const policy =
+    '[agent_policies.helper]\nallowed_servers = ["_system"]\n[agent_policies.helper.tool_overrides]\n_system = ["*"]\n';
+  const files = { '.toolgate/tools/web/say.ts': code('one') };
+  const env = { MANAGER_PORT: String(port) };
+  const core = await startHttp({ config: `controls = []\n${AGENT}${policy}`, files, env, manager: true });
+  await untilPrinted(core, new RegExp(`The manager is at http://127.0.0.1:${port}/mcp, for helper\n`));
+  const { client } = await connectHttp(`http://127.0.0.1:${port}/mcp`, {
+    authorization: 'Bearer of-the-helper-0123456789',
+  });
+  const ask = async (name: string) => {
+    const { content } = await client.callTool({ name, arguments: {} });
+    return JSON.parse((content as [{ text: string }])[0].text) as unknown;
+  };
+  expect(await ask('reload_core')).toMatchObject({ reloaded: true, namespaces: ['web'] });
+  // The policy closes the folder to the agent, and its state is known nevertheless.
+  expect(await ask('list_namespaces')).toMatchObject([{ name: 'web', state: 'up', tool_count: 1 }]);
+});
+
+it.each([
+  ['without a credential', '', {}, [], 'The manager is off: it needs a credential.'],
+  ['for agents that no policy names', AGENT, {}, [], 'The manager is off: no agent was given it.'],
+  ['with --no-manager', '', { BEARER_TOKEN: 'of-the-client' }, ['--no-manager'], null],
+  ['with manager = false', 'manager = false\n', { BEARER_TOKEN: 'of-the-client' }, [], null],
+])('is not started %s', async (_, config, more, args, said) => {
+  const port = await freePort();
   const files = { '.toolgate/tools/web/say.ts': code('one') };
   const env = { MANAGER_PORT: String(port), ...more };
   // In the process of the test: whether a manager was started can be seen at its port.
   const serve = startCli(['serve', '--port', '0', ...args], { config, files, env, process: isWide });
   await untilPrinted(serve, /Serving:/);
   expect(await healthOf(port)).toBe(false);
-  if (how === 'without a token') expect(serve.stdout()).toContain('The manager is off: it needs BEARER_TOKEN.');
+  if (said === null) expect(serve.stdout()).not.toContain('manager');
+  else expect(serve.stdout()).toContain(said);
 });
+
+/** Every file that the manager writes is whole: as it was before an operation, or as it is after it. */
+function requireWhole(dataDir: string, whole: ReadonlySet<string>): void {
+  const readable = (path: string) => readFileSync(join(dataDir, path), 'utf8');
+  // Names that begin with a dot and end in letters are drafts, which nobody reads.
+  const paths = readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).filter(
+    (path) => !/(?:^|\/)\.[^/]*\.(?:new|old|tmp)(?:\/|$)/.test(path),
+  );
+  for (const path of paths) {
+    if (/^tools\/[^.][^/]*\/say\.ts$|\.history\/say\.ts\/[^.]+Z(?:-\d+)?$/.test(path))
+      expect(whole.has(readable(path)), path).toBe(true);
+    else if (/^tools\/[^.][^/]*\/tooldock\.yaml$/.test(path))
+      expect(parse(readable(path)), path).toHaveProperty('description');
+    else if (/^tools\/[^.][^/]*\/package\.json$|^repos\/[^.][^/]*\/origin\.json$/.test(path))
+      JSON.parse(readable(path));
+    else if (path === 'secrets.meta.yaml') expect(parse(readable(path)), path).toBeTypeOf('object');
+    else if (/^repos\/[0-9a-f]{32}$/.test(path)) expect(paths, path).toContain(`${path}/origin.json`);
+  }
+}
 
 const KILLS = isWide ? 100 : 3;
 it(`leaves whole files and a core that answers, ${KILLS} times killed at random moments`, async () => {
   const random = createRandom();
   const files = { '.toolgate/tools/web/say.ts': code('one') };
-  const env = { MANAGER_INTERNAL_TOKEN: 'of-the-manager', BEARER_TOKEN: 'of-the-client' };
-  const core = await startHttp({ config: 'controls = []\n', files, env });
-  const tools = join(core.cwd, '.toolgate/tools');
+  const env = {
+    MANAGER_INTERNAL_TOKEN: 'of-the-manager',
+    BEARER_TOKEN: 'of-the-client',
+    // So that nothing is installed: the attempt and its end are what is cut.
+    npm_config_registry: 'http://127.0.0.1:9',
+    npm_config_fetch_retries: '0',
+  };
+  const core = await startHttp({ config: 'controls = []\nrepositories.from = "local"\n', files, env });
+  const repo = gitRepository({ 'src/a.ts': "server.registerTool('a', { description: 'A' }, run);\n" });
+  const dataDir = join(core.cwd, '.toolgate');
   const whole = new Set(['one', ...Array.from({ length: 1_000 }, (_, i) => `text${i}`)].map(code));
   let failed = 0;
   let calls = 0;
@@ -99,6 +150,21 @@ it(`leaves whole files and a core that answers, ${KILLS} times killed at random 
     }
   })();
   let written = 0;
+  const at = { namespace: 'web', filename: 'say.ts' };
+  const operations: readonly (() => [string, Record<string, unknown>])[] = [
+    () => ['write_tool', { ...at, code: code(`text${written++ % 1_000}`) }],
+    () => ['create_namespace', { name: 'extra' }],
+    () => ['generate_tool', { namespace: 'extra', filename: 'say.ts', code: code('one') }],
+    () => ['configure_namespace', { namespace: 'extra', description: `The ${written}th` }],
+    () => ['prepare_secret', { key: `KEY_${written}` }],
+    () => ['remove_secret', { key: `KEY_${written}` }],
+    () => ['restore_tool', at],
+    () => ['analyze_repo', { repo_url: repo }],
+    () => ['delete_tool', { namespace: 'extra', filename: 'say.ts' }],
+    () => ['add_requirement', { namespace: 'extra', package: 'tiny', language: 'typescript' }],
+    () => ['delete_namespace', { name: 'extra' }],
+    () => ['reload_core', {}],
+  ];
   for (let round = 0; round < KILLS; round++) {
     const manager = startCli(['manager', '--port', '0'], {
       cwd: core.cwd,
@@ -106,18 +172,13 @@ it(`leaves whole files and a core that answers, ${KILLS} times killed at random 
     });
     const [, url] = await untilPrinted(manager, /listening on (http\S+)/);
     let isKilled = false;
+    // Each round begins with the next operation, so that every one of them is cut.
+    let next = round;
     const working = (async () => {
       const { client } = await connectHttp(url!, { authorization });
-      const call = (name: string, args: Record<string, unknown>) => client.callTool({ name, arguments: args });
       while (!isKilled) {
-        const at = { namespace: 'web', filename: 'say.ts' };
-        await call('write_tool', { ...at, code: code(`text${written++ % 1_000}`) });
-        await call('create_namespace', { name: 'extra' });
-        await call('write_tool', { namespace: 'extra', filename: 'say.ts', code: code('one') });
-        await call('configure_namespace', { namespace: 'extra', description: `The ${written}th` });
-        await call('prepare_secret', { key: `KEY_${written}` });
-        await call('restore_tool', at);
-        await call('delete_namespace', { name: 'extra' });
+        const [name, args] = operations[next++ % operations.length]!();
+        await client.callTool({ name, arguments: args });
       }
     })().catch(() => {});
     await sleep(50 + random.number(400));
@@ -125,10 +186,7 @@ it(`leaves whole files and a core that answers, ${KILLS} times killed at random 
     isKilled = true;
     await manager.exited;
     await Promise.race([working, sleep(5_000)]);
-    expect(whole.has(readFileSync(join(tools, 'web/say.ts'), 'utf8'))).toBe(true);
-    for (const version of readdirSync(join(tools, 'web'), { recursive: true, encoding: 'utf8' }))
-      if (/\.history\/say\.ts\/[^.]+Z(?:-\d+)?$/.test(version))
-        expect(whole.has(readFileSync(join(tools, 'web', version), 'utf8')), version).toBe(true);
+    requireWhole(dataDir, whole);
   }
   isOver = true;
   await calling;

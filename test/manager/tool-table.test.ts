@@ -107,7 +107,12 @@ const ROWS: readonly Row[] = [
     result([{ name: 'get', description: 'Tool get.', filename: 'get.ts' }]),
   ],
   ['list_tools', 'unknown namespace', () => ({ namespace: 'nope' }), unknown],
-  ['list_tools', 'huge file', () => ({ namespace: 'large' }), result([{ name: 'big', description: 'Tool big.', filename: 'big.ts' }])],
+  [
+    'list_tools',
+    'huge file',
+    () => ({ namespace: 'large' }),
+    result([{ name: 'big', description: 'Tool big.', filename: 'big.ts' }]),
+  ],
   ['get_tool_source', 'succeeds', () => at, result({ filename: 'get.ts', source: ts('get') })],
   ['get_tool_source', 'unknown namespace', () => ({ ...at, namespace: 'nope' }), unknown],
   ['get_tool_source', 'unknown file', () => ({ ...at, filename: 'got.ts' }), error('usage', 'There is no file got.ts')],

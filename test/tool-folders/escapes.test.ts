@@ -144,3 +144,24 @@ describe.skipIf(await isWithoutIsolation())('an isolated tool of a gateway that 
     },
   );
 });
+
+// As any other user, what is closed to it cannot be served either, and the file system says so.
+it.runIf(isRoot && !(await isWithoutIsolation()))(
+  'says why the tools of another user cannot be served by root, where that folder is closed',
+  async () => {
+    const dataDir = tempFolder({ 'tools/mine/a.ts': '' });
+    const folder = join(dataDir, 'tools/mine');
+    const isolated = () => isolate(['true'], { folder, dataDir, reads: [], writes: [] }, 'auto');
+    expect((await isolated())[0]).toBe('bwrap');
+    chownSync(dataDir, OTHER, OTHER);
+    await expect(isolated()).rejects.toThrow(
+      `the gateway runs as root, and ${dataDir} is open only to the user ${OTHER}: in its sandbox not even root may enter it`,
+    );
+    // Open to everybody, it works: what was refused is what bubblewrap cannot do.
+    chmodSync(dataDir, 0o755);
+    const [program, ...args] = await isolated();
+    expect(spawnSync(program!, args).status).toBe(0);
+    chmodSync(dataDir, 0o700);
+    expect(spawnSync(program!, args).stderr.toString()).toContain('Permission denied');
+  },
+);
