@@ -23,6 +23,7 @@ const WIDE = [
   'test/resilience/many-servers.test.ts',
   'test/resilience/reload-load.test.ts',
   'test/telemetry/starting.test.ts',
+  'test/manager/analyze-published.test.ts',
   'test/manager/packages.test.ts',
   'test/tool-folders/python-environment.test.ts',
   'test/tool-folders/node-environment.test.ts',

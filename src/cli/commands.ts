@@ -46,7 +46,7 @@ export const commands = {
     summary: 'serve the tools with which models write, test and repair folders of tools, over HTTP',
     details: [
       'toolgate serve starts it by itself, unless told not to: --no-manager, or manager = false in the configuration.',
-      'Started alone, it tells the gateway at CORE_URL of changes. Both need the same BEARER_TOKEN and MANAGER_INTERNAL_TOKEN.',
+      'Started alone, it tells the gateway at CORE_URL of changes. Both need the same MANAGER_INTERNAL_TOKEN, and the same BEARER_TOKEN; without that, CORE_TOKEN is what it shows to the gateway.',
       'The endpoint is /mcp. It always needs a token: BEARER_TOKEN, or one of toolgate agents.',
     ],
     examples: ['CORE_URL=http://core:8808 toolgate manager --host 0.0.0.0'],

@@ -19,6 +19,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { parseCommandLine } from '../../src/cli/commands.ts';
+import { secretCommand } from '../../src/manager/tools/secrets.ts';
 import { childEnv, startChild } from '../support/child.ts';
 import { root } from '../support/docs-page.ts';
 import { isWithoutIsolation } from '../support/needs.ts';
@@ -31,6 +32,7 @@ const folder = join(root, 'deploy', 'docker');
 const read = (name: string) => readFileSync(join(folder, name), 'utf8');
 
 interface Service {
+  readonly container_name: string;
   readonly build: { readonly context: string; readonly dockerfile: string; readonly args: Record<string, string> };
   readonly user: string;
   readonly ports: readonly string[];
@@ -79,6 +81,10 @@ describe('docker-compose.yml', () => {
         build: { context: '../..' },
       });
     expect(manager.tmpfs).toContain('/dev/shm');
+    // The command that prepare_secret tells people to run in containers.
+    expect(secretCommand('A_KEY', 'global', null, true)).toBe(
+      `docker exec -it ${manager.container_name} toolgate secrets set --key A_KEY --scope global`,
+    );
     expect(manager.depends_on).toEqual({ core: { condition: 'service_healthy' } });
     expect(manager.environment.CORE_URL).toBe(`\${CORE_URL:-http://${core.networks.internal.ipv4_address}:8808}`);
     expect(core.environment.INTERNAL_ALLOWED_CIDRS).toContain(`${manager.networks.internal.ipv4_address}/32`);

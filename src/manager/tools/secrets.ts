@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs';
 import * as z from 'zod';
 import { GatewayError } from '../../base/errors.ts';
 import { didYouMean } from '../../base/text.ts';
-import type { Config } from '../../config/config.ts';
 import { openSecretStore } from '../../store/secrets.ts';
 import { findManaged } from '../managed-namespace.ts';
 import { type ManagerContext, type ManagerTool, managerTool, READS, REMOVES, WRITES } from '../manager-context.ts';
@@ -53,7 +52,7 @@ After the user sets the value: Call reload_core() to load the new secret.`,
           key: name,
           scope: shown,
           meta_file: secrets.metaFile,
-          instructions: `Run: ${setCommand(name, shown, manager.config())}`,
+          instructions: `Run: ${secretCommand(name, shown, manager.config().file, existsSync('/.dockerenv'))}`,
         };
       },
     }),
@@ -134,10 +133,10 @@ Next steps based on result:
   ];
 }
 
-/** Keys and names of namespaces need no quotes. */
-function setCommand(name: string, scope: string, { file }: Config): string {
+/** What a person runs to set a secret. Keys and names of namespaces need no quotes. */
+export function secretCommand(name: string, scope: string, file: string | null, isContainer: boolean): string {
   const command = `toolgate secrets set --key ${name} --scope ${scope}`;
-  if (existsSync('/.dockerenv')) return `docker exec -it tooldock-manager ${command}`;
+  if (isContainer) return `docker exec -it tooldock-manager ${command}`;
   if (file === null) return command;
   return `${command} --config ${/^[\w./-]+$/.test(file) ? file : JSON.stringify(file)}`;
 }
