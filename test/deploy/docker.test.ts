@@ -228,7 +228,7 @@ async function serveAs1000(bin: string, isolation: string): Promise<void> {
   const data = tempFolder({
     'config.yaml': `folders: { isolation: "${isolation}" }\n`,
     'tools/greetings/hello.ts':
-      "export const hello = { description: 'Says hello', inputSchema: { type: 'object' }, execute: () => String(process.getuid()) };\n",
+      "export const hello = { description: 'Says hello', inputSchema: { type: 'object' }, execute: () => 'user ' + process.getuid() };\n",
   });
   const isRoot = process.getuid?.() === 0;
   if (isRoot)
@@ -263,7 +263,7 @@ async function serveAs1000(bin: string, isolation: string): Promise<void> {
     headers: { authorization: 'Bearer a-token-of-this-test-0123456789', 'content-type': 'application/json' },
     body: '{}',
   });
-  const expected = isolation === 'required' ? '65534' : String(process.getuid?.() || 1000);
+  const expected = `user ${isolation === 'required' ? 65_534 : process.getuid?.() || 1000}`;
   expect([reply.status, await reply.json()], core.stderr()).toEqual([200, expected]);
   await core.stop();
 }

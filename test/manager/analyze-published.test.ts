@@ -41,11 +41,11 @@ it.each([
   ],
   [
     'pypi:mcp-server-git@2026.10.19',
-    'mcp-sdk',
+    'fastmcp',
     'git_add git_branch git_checkout git_commit git_create_branch git_diff git_diff_staged git_diff_unstaged git_log git_reset git_show git_status',
   ],
   ['pypi:mcp-server-fetch@2026.10.24', 'fastmcp', 'fetch'],
-  ['pypi:mcp-server-time@2026.10.19', 'mcp-sdk', 'convert_time get_current_time'],
+  ['pypi:mcp-server-time@2026.10.19', 'fastmcp', 'convert_time get_current_time'],
   ['pypi:duckduckgo-mcp-server@0.7.0', 'fastmcp', 'expand_link fetch_content search'],
   [
     'pypi:awslabs.iam-mcp-server@1.1.2',

@@ -170,7 +170,9 @@ it(`leaves whole files and a core that answers, ${KILLS} times killed at random 
       cwd: core.cwd,
       env: { ...env, HOME: core.cwd, CORE_URL: core.origin },
     });
-    const [, url] = await untilPrinted(manager, /listening on (http\S+)/);
+    const [, url] = await untilPrinted(manager, /listening on (http\S+)/).catch((error: Error) => {
+      throw new Error(`round ${round}: ${error.message}\n${manager.stderr()}`);
+    });
     let isKilled = false;
     // Each round begins with the next operation, so that every one of them is cut.
     let next = round;
