@@ -2,6 +2,7 @@
 import { memo } from '../base/memo.ts';
 import { toObject } from '../base/objects.ts';
 import type { Entry } from '../catalog/entry.ts';
+import { oneLine } from '../catalog/overview.ts';
 import { findMember } from '../protocol/json.ts';
 
 /** How deep types are printed. What is deeper is `object` or `array`. */
@@ -22,6 +23,32 @@ export function printSignature({ name, item }: Entry): string {
   const text = item.description.replace(/\s+/g, ' ').trim();
   const short = text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text;
   return `${name}(${parametersOf(item)})${short === '' ? '' : ` - ${short}`}`;
+}
+
+/** How many characters of a description a found item has. */
+const BRIEF_TEXT = 132;
+
+/** What must be given, with types; `…` stands for what may be left out. */
+const requiredOf = memo(({ bytes }: { readonly bytes: Buffer }): string => {
+  const span = findMember(bytes, 'inputSchema');
+  const schema = toObject(span === null ? {} : JSON.parse(bytes.toString('utf8', span.start, span.end)));
+  const all = toObject(schema.properties);
+  const required = (Array.isArray(schema.required) ? schema.required : []).filter((key) => Object.hasOwn(all, key));
+  const properties = Object.fromEntries(required.map((key) => [key, all[key]]));
+  const members = [2, 1].map((depth) => printMembers({ properties, required }, depth));
+  const printed = members.find(({ length }) => length <= LONGEST_BRIEF) ?? required.map(printKey).join(', ');
+  const rest = Object.keys(all).length > required.length ? ['…'] : [];
+  return [...(printed === '' ? [] : [printed]), ...rest].join(', ');
+});
+
+const LONGEST_BRIEF = 200;
+
+/** An item that was found, under the name that its caller knows: enough to choose it, and often to call it. */
+export function printBrief(name: string, { kind, item }: Entry): string {
+  const text = [...oneLine(item.description).slice(0, BRIEF_TEXT * 2)];
+  const short = text.length > BRIEF_TEXT ? `${text.slice(0, BRIEF_TEXT).join('')}…` : text.join('');
+  const head = kind === 'tool' ? `${oneLine(name)}(${requiredOf(item)})` : `${kind} ${oneLine(name)}`;
+  return short === '' ? head : `${head} - ${short}`;
 }
 
 function printMembers(schema: Readonly<Record<string, unknown>>, depth: number): string {

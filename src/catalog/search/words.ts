@@ -1,0 +1,112 @@
+/**
+ * Texts as the search reads them: terms, which are stems of words. Identifiers are split, words that say nothing are left
+ * out, and scripts without spaces become pairs of characters. The same text always gives the same terms.
+ */
+import { BoundedMap } from '../../base/bounded-map.ts';
+
+/** Words without content, and those with which people ask: rarity does not tame these, because tools seldom use them. */
+const STOP_WORDS = new Set(
+  (
+    'a an the this that these those there here it its itself i me my mine we us our ours you your yours he him his she her ' +
+    'hers they them their theirs who whom whose which what when where why how and or but nor so if then than as at by for ' +
+    'from in into of off on onto out over to up upon with within without about across after against along among around ' +
+    'before behind below between beyond during except through throughout toward under until while via per is am are was ' +
+    'were be been being do does did doing done have has had having can could may might must shall should will would not no ' +
+    'yes also any all both each every either few more most much many other others another some such own same too very just ' +
+    'only even ever still yet already again once please thank thanks hello hi hey want wants wanted need needs needed like ' +
+    'likes liked would help helps helping let lets tell give gives given using use used uses able im ive id ill dont cant ' +
+    'know knowing wondering wonder looking trying try tried interested considering think going go get gets getting got ' +
+    'really actually maybe perhaps could something anything everything someone anyone one ones way ways thing things lot ' +
+    'lots kind etc eg ie okay ok well now currently specific based provide provides provided providing assist assistance ' +
+    'recommend suggest suggestions recommendations best good great make makes sure s t re ve ll d m'
+  ).split(' '),
+);
+
+const WORD = /[\p{L}\p{N}\p{M}]+/gu;
+/** Scripts without spaces between words. */
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}ー]+/u;
+const UNSPACED_PARTS = new RegExp(`(${UNSPACED.source})`, 'u');
+const PLAIN = /^[a-z]+$/;
+/** Longer words are cut: nobody types them, and each would be kept. */
+const LONGEST = 40;
+const DIACRITICS = /[\u0300-\u036f]/g;
+const CASE_CHANGE = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})/u;
+const DIGIT_CHANGE = /(?<=\p{N})(?=\p{L})|(?<=\p{L})(?=\p{N})/u;
+
+/** The terms of a text in their order, each as often as it occurs. */
+export function termsOf(text: string): string[] {
+  const terms: string[] = [];
+  for (const word of wordsIn(text)) {
+    const term = termOf(word);
+    if (term !== null) terms.push(term);
+  }
+  return terms;
+}
+
+/** The words of a text in lower case, with identifiers split. */
+export function wordsIn(text: string): string[] {
+  const words: string[] = [];
+  for (const [run] of text.normalize('NFKC').matchAll(WORD)) {
+    if (PLAIN.test(run)) words.push(run.length > LONGEST ? run.slice(0, LONGEST) : run);
+    else if (UNSPACED.test(run)) {
+      for (const part of run.split(UNSPACED_PARTS)) {
+        if (UNSPACED.test(part)) addPairs(words, part);
+        else if (part !== '') addParts(words, part);
+      }
+    } else addParts(words, run);
+  }
+  return words;
+}
+
+/** The stem of a word in lower case; null if it says nothing. */
+export function termOf(word: string): string | null {
+  const known = KNOWN.get(word);
+  if (known !== undefined) return known;
+  const term = STOP_WORDS.has(word) || (word.length === 1 && word <= 'z') ? null : stem(word);
+  KNOWN.set(word, term);
+  return term;
+}
+
+/** Most words of a catalog occur many times. */
+const KNOWN = new BoundedMap<string, string | null>(20_000);
+
+function addPairs(words: string[], text: string): void {
+  const characters = [...text];
+  if (characters.length === 1) words.push(text);
+  for (let i = 0; i + 1 < characters.length; i++) words.push(characters[i]! + characters[i + 1]!);
+}
+
+/** `getUserById2` has four words and a number. A name of two parts, such as GitHub or S3, is one word too. */
+function addParts(words: string[], run: string): void {
+  const parts = run
+    .slice(0, 200)
+    .split(CASE_CHANGE)
+    .flatMap((part) => part.split(DIGIT_CHANGE));
+  for (const part of parts) words.push(fold(part));
+  if (parts.length === 2 && run.length <= 12) words.push(fold(run));
+}
+
+function fold(word: string): string {
+  return word.toLowerCase().normalize('NFD').replace(DIACRITICS, '').normalize('NFC').slice(0, LONGEST);
+}
+
+const VOWEL = /[aeiouy]/;
+
+/** A light stemmer: endings of plurals and verbs. It need not give words, only the same for forms of one word. */
+export function stem(word: string): string {
+  if (word.length < 4 || !PLAIN.test(word)) return word;
+  let stemmed = word;
+  if (stemmed.endsWith('ies') && stemmed.length > 4) stemmed = `${stemmed.slice(0, -3)}y`;
+  else if (/(ss|sh|ch|x|z)es$/.test(stemmed)) stemmed = stemmed.slice(0, -2);
+  else if (/[^siu]s$/.test(stemmed)) stemmed = stemmed.slice(0, -1);
+  const long = /^(.*?)(ations?|ators?|ating|ated|ings?|ed|ers?|ors?|ment|ly)$/.exec(stemmed);
+  const ending = long?.[2] ?? '';
+  const rest = long?.[1] ?? stemmed;
+  if (ending !== '' && rest.length >= 3 && VOWEL.test(rest)) stemmed = rest;
+  // "stopping" and "stop", "create" and "creating".
+  if (ending !== '' && /([bdfgmnprt])\1$/.test(stemmed)) stemmed = stemmed.slice(0, -1);
+  if (stemmed.endsWith('ate') && stemmed.length > 5) return stemmed.slice(0, -3);
+  if (stemmed.endsWith('e') && stemmed.length > 3) return stemmed.slice(0, -1);
+  return stemmed.endsWith('y') && stemmed.length > 3 ? `${stemmed.slice(0, -1)}i` : stemmed;
+}
