@@ -7,7 +7,7 @@ import { type Bag, termIn, trigramsIn, type Vocabulary, weightIn } from './bag.t
 import { synonymsOf } from './synonyms.ts';
 import { termsOf } from './words.ts';
 
-/** Found on the sets of queries that `npm run bench:search` reads. */
+/** Scored on the sets of queries that `npm run bench:search` reads. */
 const TUNING = {
   /** How much more often a term counts less and less, and how much long documents count less. */
   k1: 1.2,
@@ -20,14 +20,14 @@ const TUNING = {
 };
 
 /** A document that was found, by its place in the list that the index was built from. */
-export interface Found {
+export interface Scored {
   readonly at: number;
   readonly score: number;
 }
 
 export interface Findings {
   /** The best documents, best first. */
-  readonly best: readonly Found[];
+  readonly best: readonly Scored[];
   /** The places of the others that match nearly as well. */
   readonly near: readonly number[];
 }
@@ -183,8 +183,8 @@ function greatest(scores: Float64Array, among: readonly number[]): number {
 }
 
 /** The documents with the highest scores. Equal ones are in their order. */
-function pickBest(scores: Float64Array, among: readonly number[], most: number): Found[] {
-  const best: Found[] = [];
+function pickBest(scores: Float64Array, among: readonly number[], most: number): Scored[] {
+  const best: Scored[] = [];
   if (most === 0) return best;
   let least = Number.NEGATIVE_INFINITY;
   for (const at of among) {
@@ -201,7 +201,7 @@ function pickBest(scores: Float64Array, among: readonly number[], most: number):
   return best;
 }
 
-function isBefore(score: number, at: number, other: Found): boolean {
+function isBefore(score: number, at: number, other: Scored): boolean {
   return score > other.score || (score === other.score && at < other.at);
 }
 

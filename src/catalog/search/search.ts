@@ -38,7 +38,7 @@ export interface SearchFilter {
   isServer?(entry: Entry): boolean;
 }
 
-export interface Search {
+export interface ItemSearch {
   find(query: string, most: number, filter?: SearchFilter): Matches;
 }
 
@@ -50,18 +50,18 @@ const MOST_KEPT = 16;
 
 type NamedEntry = readonly [name: string, entry: Entry];
 
-interface Memory {
+interface KnownBags {
   readonly vocabulary: Vocabulary;
   readonly bags: WeakMap<Entry, { readonly purpose: string; readonly bag: Bag }>;
 }
 
-let memory: Memory = { vocabulary: createVocabulary(), bags: new WeakMap() };
+let memory: KnownBags = { vocabulary: createVocabulary(), bags: new WeakMap() };
 
-const searches = memo((_: Catalog) => new WeakMap<Examples, Promise<Search>>());
+const searches = memo((_: Catalog) => new WeakMap<Examples, Promise<ItemSearch>>());
 const kept: { readonly catalog: WeakRef<Catalog>; readonly examples: WeakRef<Examples> }[] = [];
 
 /** The search over a catalog. The same one while neither the catalog nor the examples change. */
-export function searchOf(catalog: Catalog, examples: Examples = NO_EXAMPLES): Promise<Search> {
+export function searchOf(catalog: Catalog, examples: Examples = NO_EXAMPLES): Promise<ItemSearch> {
   const known = searches(catalog).get(examples);
   if (known !== undefined) return known;
   const search = build(catalog, examples);
@@ -75,7 +75,7 @@ export function searchOf(catalog: Catalog, examples: Examples = NO_EXAMPLES): Pr
   return search;
 }
 
-async function build(catalog: Catalog, examples: Examples): Promise<Search> {
+async function build(catalog: Catalog, examples: Examples): Promise<ItemSearch> {
   if (isWorn(memory.vocabulary)) memory = { vocabulary: createVocabulary(), bags: new WeakMap() };
   const { vocabulary, bags: known } = memory;
   const purposes = purposesIn(catalog);
@@ -103,7 +103,7 @@ function purposesIn({ introductions }: Catalog): Map<string, string> {
   return new Map(introductions.map(({ key, description, about }) => [key, `${description} ${about}`.trim()]));
 }
 
-function createSearch(found: readonly NamedEntry[], vocabulary: Vocabulary, bags: Bag[]): Search {
+function createSearch(found: readonly NamedEntry[], vocabulary: Vocabulary, bags: Bag[]): ItemSearch {
   const index = buildIndex(vocabulary, bags);
   return {
     find(query, most, { kinds, isServer } = {}) {
