@@ -167,5 +167,6 @@ export function activeEntries(selection: Selection, entries: Iterable<Entry>): E
 export function basePatterns({ activeToolsets, controls }: Config): Base {
   if (activeToolsets !== null) return { tools: activeToolsets, resources: activeToolsets };
   const resources = controls.includes('activate') || controls.includes('auto') ? [] : null;
-  return { tools: controls.includes('equip') || controls.includes('toolsets') ? [] : resources, resources };
+  const isOff = controls.some((one) => one === 'equip' || one === 'toolsets' || one === 'search');
+  return { tools: isOff ? [] : resources, resources };
 }

@@ -6,27 +6,32 @@ const tools = (count: number) => Array.from({ length: count }, (_, i) => `tool_$
 const plain = (count: number) => catalogOf({ namespace: 'a', tool: tools(count) });
 
 describe('auto shows', () => {
-  it('up to 20 tools directly, and a catalog of more', () => {
-    expect([0, 1, 20, 21, 500].map((count) => showingFor(plain(count), null))).toEqual([
+  it('up to 15 tools directly, a catalog of up to 60, and lets a model search more', () => {
+    expect([0, 1, 15, 16, 60, 61, 500].map((count) => showingFor(plain(count), null))).toEqual([
       'all',
       'all',
       'all',
       'catalog',
       'catalog',
+      'search',
+      'search',
     ]);
   });
 
-  it('few tools that cost more than 5,000 tokens as a catalog', () => {
+  it('few tools that cost more than 3,000 tokens as a catalog', () => {
     const long = (characters: number) =>
       catalogOf({ namespace: 'a', tool: [{ name: 'one', description: 'x'.repeat(characters) }] });
-    expect(showingFor(long(19_000), null)).toBe('all');
-    expect(showingFor(long(21_000), null)).toBe('catalog');
+    expect(showingFor(long(11_000), null)).toBe('all');
+    expect(showingFor(long(13_000), null)).toBe('catalog');
   });
 
   it('what it showed before, until there are twice as many', () => {
-    expect(showingFor(plain(40), 'all')).toBe('all');
-    expect(showingFor(plain(41), 'all')).toBe('catalog');
+    expect(showingFor(plain(30), 'all')).toBe('all');
+    expect(showingFor(plain(31), 'all')).toBe('catalog');
     expect(showingFor(plain(1), 'catalog')).toBe('catalog');
+    expect(showingFor(plain(120), 'catalog')).toBe('catalog');
+    expect(showingFor(plain(121), 'catalog')).toBe('search');
+    expect(showingFor(plain(1), 'search')).toBe('search');
   });
 
   it('the same while a server is away', () => {
@@ -37,5 +42,6 @@ describe('auto shows', () => {
 it('auto is replaced by the controls of the way, and other controls stay', () => {
   expect(controlsFor(['auto', 'request'], 'all')).toEqual(['request']);
   expect(controlsFor(['auto', 'request'], 'catalog')).toEqual(['activate', 'request']);
+  expect(controlsFor(['auto', 'request'], 'search')).toEqual(['search', 'request']);
   expect(controlsFor(['equip'], 'all')).toEqual(['equip']);
 });

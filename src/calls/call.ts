@@ -76,8 +76,8 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
   message: Message;
   /** HTTP headers that have to repeat what the message says; null if there are none to check. */
   httpHeaders: Headers | null;
-  /** Whether it was made through `toolman_call`. The message is already that of the tool. */
-  isThrough = false;
+  /** The tool that it was made through, such as `toolman_call`; null for none. The message is already that of the tool. */
+  through: string | null = null;
   entry: Entry = UNKNOWN_ENTRY;
   /** The name that its source uses, as JSON. It replaces the name in the message. */
   name = '';

@@ -51,8 +51,8 @@ export interface RecordedCall {
   readonly name: string;
   readonly nameStart: number;
   readonly nameEnd: number;
-  /** Whether it was made through `toolman_call`. */
-  readonly isThrough: boolean;
+  /** The tool that it was made through, such as `toolman_call`; null for none. */
+  readonly through: string | null;
   /** False if its name was not found, or not looked up. */
   readonly isFound: boolean;
   /** Whether it was sent to a server, or handled by something in place of one. */

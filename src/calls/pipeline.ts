@@ -349,7 +349,7 @@ function checkRequest(call: Call): boolean {
     );
   if (httpHeaders !== null && mirrored !== null && typeof mirrored !== 'string')
     checkParamHeaders(httpHeaders, message, mirrored);
-  if (call.isThrough) requireFit(call);
+  if (call.through !== null) requireFit(call);
   return true;
 }
 

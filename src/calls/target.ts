@@ -6,7 +6,7 @@ import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import { foldKey } from '../protocol/read.ts';
 import type { Call } from './call.ts';
 import { sourceNaming } from './named-uris.ts';
-import { CALL_ENTRY, unwrap } from './through.ts';
+import { isCallThrough, unwrap } from './through.ts';
 
 /** Throws if the caller sees nothing with that name, or may not use it now. */
 export function findTarget(call: Call): void {
@@ -41,8 +41,8 @@ export function findTarget(call: Call): void {
 function findCalled(call: Call, name: string, start: number, end: number): void {
   const { by } = call;
   const view = by.view();
-  const entry = call.isThrough ? findThrough(view, name, by.scope.toolset !== null) : findTool(view, name);
-  if (entry === CALL_ENTRY && unwrap(call)) findTarget(call);
+  const entry = call.through !== null ? findThrough(view, name, by.scope.toolset !== null) : findTool(view, name);
+  if (isCallThrough(entry) && unwrap(call, entry)) findTarget(call);
   else take(call, entry, entry.upstreamName, start, end);
 }
 

@@ -1,12 +1,12 @@
 /**
- * `toolman_call`: calls a tool by its name for a client that does not show it to its model. The call becomes one of the
- * tool that it names before anything else looks at it. So policy, limits, approvals, audit and trace treat it as a call
- * of that tool, and its arguments and result stay the bytes that they are.
+ * `toolman_call`, and `call_tool` of the control `search`: they call a tool by its name for a model whose client does not
+ * show it. The call becomes one of the tool that it names before anything else looks at it. So policy, limits, approvals,
+ * audit and trace treat it as a call of that tool, and its arguments and result stay the bytes that they are.
  */
 import { GatewayError } from '../base/errors.ts';
 import { memo } from '../base/memo.ts';
 import { isObject, toObject } from '../base/objects.ts';
-import { builtInEntry } from '../catalog/entry.ts';
+import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import { findMember, type JsonMember, readMembers, type Span } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
 import { readMessage } from '../protocol/read.ts';
@@ -27,6 +27,27 @@ export const CALL_ENTRY = builtInEntry({
   },
 });
 
+/** The same with the control `search`, where another tool describes. */
+export const CALL_TOOL = 'call_tool';
+
+/** The tool of the control `search` that describes tools. */
+export const DESCRIBE_TOOLS = 'describe_tools';
+
+export const CALL_TOOL_ENTRY = builtInEntry({
+  name: CALL_TOOL,
+  description: 'Calls a tool that search_tools found.',
+  inputSchema: {
+    type: 'object',
+    properties: { name: { type: 'string' }, arguments: { type: 'object' } },
+    required: ['name'],
+  },
+});
+
+/** Whether this tool calls the one that is named in its arguments. */
+export function isCallThrough(entry: Entry): boolean {
+  return entry === CALL_ENTRY || entry === CALL_TOOL_ENTRY;
+}
+
 const KEYS = ['name', 'arguments', 'describe'];
 const QUOTE = 0x22;
 const OPEN = 0x7b;
@@ -34,24 +55,29 @@ const TRUE = 0x74;
 const NO_ARGUMENTS = Buffer.from('{}');
 
 /** Turns the call into one of the tool that it names. Returns false if it asks for the definition of that tool. */
-export function unwrap(call: Call): boolean {
+export function unwrap(call: Call, { name: tool }: Entry): boolean {
   const { message } = call;
-  const { name, args } = readInner(message);
+  const { name, args } = readInner(message, tool);
   if (name === null) return false;
   const inner = args === null ? NO_ARGUMENTS : message.bytes.subarray(args.start, args.end);
-  call.by.calledThrough(call.by.clientOf(message));
+  if (tool === CALL) call.by.calledThrough(call.by.clientOf(message));
   call.message = readMessage(withParts(message, message.bytes.subarray(name.start, name.end), inner));
-  call.isThrough = true;
+  call.through = tool;
   // A client repeats arguments in headers if their definition says so. It has not seen this one.
   call.httpHeaders = null;
   return true;
 }
 
 /** A null name means that a definition is asked for. */
-function readInner({ bytes, argumentsStart, argumentsEnd }: Message): { name: Span | null; args: Span | null } {
+function readInner(
+  { bytes, argumentsStart, argumentsEnd }: Message,
+  tool: string,
+): { name: Span | null; args: Span | null } {
+  const invalid = (problem: string) => new GatewayError('arguments_invalid', `${tool} ${problem}.`);
   const members = argumentsStart < 0 ? [] : readMembers(bytes, argumentsStart, argumentsEnd);
   if (members === null) throw invalid('needs an object as its arguments');
-  const extra = members.filter(({ key }) => !KEYS.includes(key)).map(({ key }) => `"${key}"`);
+  const keys = tool === CALL ? KEYS : KEYS.slice(0, 2);
+  const extra = members.filter(({ key }) => !keys.includes(key)).map(({ key }) => `"${key}"`);
   if (extra.length > 0) throw invalid(`does not take ${extra.join(', ')}: put what the tool takes into "arguments"`);
   const last = (wanted: string): JsonMember | null => members.findLast(({ key }) => key === wanted) ?? null;
   const name = last('name');
@@ -61,10 +87,6 @@ function readInner({ bytes, argumentsStart, argumentsEnd }: Message): { name: Sp
   const args = last('arguments');
   if (args !== null && bytes[args.start] !== OPEN) throw invalid('needs an object as "arguments"');
   return { name, args };
-}
-
-function invalid(problem: string): GatewayError {
-  return new GatewayError('arguments_invalid', `${CALL} ${problem}.`);
 }
 
 /** The message with another name and other arguments. All other bytes stay. */
@@ -83,12 +105,12 @@ const LONGEST_SCHEMA = 10_000;
  * Throws if the arguments cannot fit the tool, with its input schema, because the model may never have seen it. Only
  * what is certain is refused: the server has the last word.
  */
-export function requireFit({ entry, message }: Call): void {
+export function requireFit({ entry, message, through }: Call): void {
   const { schema, text } = inputOf(entry.item);
   const problem = misfitOf(schema, toObject(readArguments(message)));
   if (problem === null) return;
-  const advice =
-    text.length > LONGEST_SCHEMA ? `Ask for its definition: ${CALL} with describe: true.` : `Its input schema: ${text}`;
+  const describing = through === CALL_TOOL ? DESCRIBE_TOOLS : `${CALL} with describe: true`;
+  const advice = text.length > LONGEST_SCHEMA ? `Ask for its definition: ${describing}.` : `Its input schema: ${text}`;
   throw new GatewayError('arguments_invalid', `The arguments do not fit "${entry.name}": ${problem}. ${advice}`);
 }
 

@@ -49,6 +49,7 @@ export function listWords({ shown, tools, own, tokens, toolset, until }: FirstLi
   const part = `${shown} of ${tools} tools`;
   if (until === null) return `${part}; ${cost}`;
   if (until === 'activate') return `${part} until ${shown === own ? 'one is' : 'more are'} activated; ${cost}`;
+  if (until === 'search') return `${part} and finds the others by search; ${cost}`;
   if (until === 'enable') return `${part} until a toolset is enabled; ${cost}`;
   return `${part} until ${toolset === null ? 'a' : 'another'} toolset is equipped; ${cost}`;
 }
@@ -57,6 +58,7 @@ function changes(lists: readonly FirstList[]): string[] {
   const partial = lists.find(({ shown, tools }) => shown < tools);
   switch (partial?.until) {
     case 'activate':
+    case 'search':
     case 'enable':
       return ['To show more from the start: active_toolsets = ["NAME_*"], or controls = [] for all.'];
     case 'equip':

@@ -4,8 +4,8 @@ import * as z from 'zod';
 import type { ResolveContext } from './context.ts';
 import { choice, type Section, section, text, toolList } from './fields.ts';
 
-/** `auto` stands for `activate`, or for no control if there are only a few tools. */
-export type Control = 'activate' | 'equip' | 'toolsets' | 'auto' | 'request' | 'prompt';
+/** `auto` stands for no control if there are only a few tools, for `activate` if there are more, and for `search` if there are many. */
+export type Control = 'activate' | 'equip' | 'toolsets' | 'search' | 'auto' | 'request' | 'prompt';
 
 /** Which clients are offered `toolman_call`. */
 export type CallThrough = 'auto' | 'always' | 'never';
@@ -28,10 +28,10 @@ const toolsetSchema = section(
   { id: 'Toolset', description: 'A named choice of tools.' },
 );
 
-const CONTROLS = ['activate', 'equip', 'toolsets', 'auto', 'request', 'prompt'] as const satisfies Control[];
+const CONTROLS = ['activate', 'equip', 'toolsets', 'search', 'auto', 'request', 'prompt'] as const satisfies Control[];
 
 /** The controls with which a model chooses its tools. */
-const SELECTING: readonly Control[] = ['activate', 'equip', 'toolsets'];
+const SELECTING: readonly Control[] = ['activate', 'equip', 'toolsets', 'search'];
 
 export const toolsetShape = {
   active_toolsets: toolList()
@@ -45,7 +45,7 @@ export const toolsetShape = {
     .transform((controls): readonly Control[] => (controls === 'auto' ? [controls] : controls))
     .optional()
     .describe(
-      'Built-in tools that let a model change what it sees: single tools (`activate`), one toolset at a time (`equip`), or any number of toolsets (`toolsets`). `auto` shows up to 20 tools of at most 5,000 tokens directly, and is `activate` for more. ' +
+      'Built-in tools that let a model change what it sees: single tools (`activate`), one toolset at a time (`equip`), any number of toolsets (`toolsets`), or a search that finds and calls tools (`search`). `auto` shows up to 15 tools of at most 3,000 tokens directly, is `activate` for up to 60 tools, and `search` for more. ' +
         'Default: `["activate"]` in tools.toml, `["equip"]` in .mcp.json, else none.',
     ),
   call_through: choice(['auto', 'always', 'never'] satisfies CallThrough[])

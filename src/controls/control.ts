@@ -4,6 +4,7 @@ import type { Toolset } from '../access/toolset.ts';
 import type { Caller } from '../calls/caller.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
+import type { ItemSearch } from '../catalog/search/search.ts';
 import type { ToolsetLibrary } from '../store/toolset-library.ts';
 
 export interface ServerState {
@@ -23,6 +24,8 @@ export interface ControlContext {
   readonly toolsetLibrary: ToolsetLibrary;
   /** The tool with this name that the caller may call through `toolman_call`. Throws if there is none. */
   find(name: string): Entry;
+  /** The search over what the caller may see. Built when it is first used. */
+  search(): Promise<ItemSearch>;
   /** The part of a toolset that the caller may see. */
   show<T extends Toolset>(toolset: T): T;
 }

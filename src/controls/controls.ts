@@ -28,6 +28,14 @@ import {
   equipInstructions,
 } from './equip-tools.ts';
 import { CATALOG_RESOURCE } from './own-resources.ts';
+import {
+  SEARCH_NAMES,
+  SEARCH_TOOLS,
+  searchAdvice,
+  searchEntries,
+  searchInstructions,
+  searchTool,
+} from './search-tools.ts';
 import { ENABLE, TOOLSET_ENTRIES, toolsetInstructions, toolsetTool } from './toolset-tools.ts';
 
 export interface Controls extends ViewControls {
@@ -73,6 +81,7 @@ export function createControls(
   const activates = controls.includes('activate');
   const equips = controls.includes('equip');
   const enables = controls.includes('toolsets');
+  const searches = controls.includes('search');
   const enabling = enables ? TOOLSET_ENTRIES : [];
   const approving = approvalEntries(controls);
   /** A few toolsets that have the tool: those that users made first, because they are smaller than a whole server. */
@@ -89,6 +98,7 @@ export function createControls(
       activates ? activateInstructions(catalog) : '',
       equips ? equipInstructions(catalog, toolsets()) : '',
       enables ? toolsetInstructions(catalog, toolsets()) : '',
+      searches ? searchInstructions(catalog) : '',
     ]
       .filter((text) => text !== '')
       .join('\n\n');
@@ -96,6 +106,7 @@ export function createControls(
     names: [
       ...ofProgram.map(({ name }) => name),
       ...(activates ? [ACTIVATE] : []),
+      ...(searches ? SEARCH_NAMES : []),
       ...(calls ? [CALL] : []),
       ...(equips ? [...EQUIP_NAMES, ...Object.keys(EQUIP_ALIASES)] : []),
       ...enabling.map(({ name }) => name),
@@ -106,6 +117,7 @@ export function createControls(
       ...(activates
         ? [activateEntry(catalog, markActive ? selection : null, textRoom(client, form).description, toolsets())]
         : []),
+      ...(searches ? searchEntries(catalog) : []),
       ...(calls && (callThrough === 'always' || missesNewTools(client)) ? [CALL_ENTRY] : []),
       ...(equips ? equipEntries(catalog)(toolsets()) : []),
       ...enabling,
@@ -128,6 +140,7 @@ export function createControls(
     advice(kind, name, entry) {
       if (activates)
         return `Activate it first: call ${ACTIVATE} with "${name}" in ${kind === 'tool' ? 'tools_on' : 'resources_on'}.`;
+      if (searches) return searchAdvice(kind === 'tool', name);
       if (equips && kind === 'tool')
         return `Equip a toolset that has it first: call equip-toolset with the name ${quotedList(toolsetsOf(entry))}, or build-toolset.`;
       if (enables && kind === 'tool')
@@ -135,10 +148,15 @@ export function createControls(
       return `Add "${name}" to active_toolsets in the configuration to use it.`;
     },
     switches: (tools) =>
-      (activates && tools.has(ACTIVATE)) || (equips && tools.has('equip-toolset')) || (enables && tools.has(ENABLE)),
+      (activates && tools.has(ACTIVATE)) ||
+      (searches && tools.has(SEARCH_TOOLS)) ||
+      (equips && tools.has('equip-toolset')) ||
+      (enables && tools.has(ENABLE)),
     hint: (kind, name) => (kind === 'tool' ? (program?.hint?.(name) ?? '') : ''),
     run(name, context, args) {
       if (name === CALL) return describeTool(context, args);
+      const runSearchTool = searchTool(name);
+      if (runSearchTool !== undefined) return runSearchTool(context, args);
       const runToolsetTool = enables ? toolsetTool(name) : undefined;
       if (runToolsetTool !== undefined) return runToolsetTool(context, args);
       if (name !== ACTIVATE) return RUN_EQUIP_TOOL[name as EquipTool](context, args);

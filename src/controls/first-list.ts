@@ -4,6 +4,7 @@ import { BUILT_IN } from '../catalog/entry.ts';
 import { tokensOfAll } from '../catalog/tokens.ts';
 import { ACTIVATE } from './activate.ts';
 import { EQUIP } from './equip-tools.ts';
+import { SEARCH_TOOLS } from './search-tools.ts';
 import { ENABLE } from './toolset-tools.ts';
 
 /** What a new client sees before it changes anything. */
@@ -19,10 +20,10 @@ export interface FirstList {
   /** The equipped toolset, by its name; null for none. */
   readonly toolset: string | null;
   /**
-   * What shows it the others: activating tools, equipping a toolset, or enabling toolsets. Null if it cannot change what
-   * it sees.
+   * What shows it the others: activating tools, searching them, equipping a toolset, or enabling toolsets. Null if it
+   * cannot change what it sees.
    */
-  readonly until: 'activate' | 'equip' | 'enable' | null;
+  readonly until: 'activate' | 'search' | 'equip' | 'enable' | null;
 }
 
 export function firstListOf({ entries, catalog, selection }: View): FirstList {
@@ -40,6 +41,7 @@ export function firstListOf({ entries, catalog, selection }: View): FirstList {
 
 function untilOf(tools: ReadonlyMap<string, unknown>): FirstList['until'] {
   if (tools.has(ACTIVATE)) return 'activate';
+  if (tools.has(SEARCH_TOOLS)) return 'search';
   if (tools.has(EQUIP)) return 'equip';
   return tools.has(ENABLE) ? 'enable' : null;
 }

@@ -163,7 +163,7 @@ export class Root {
   servers: readonly ServerConfig[] = [];
   controls: Controls;
   /** Those of callers to which `auto` shows every tool. */
-  #fewControls: Controls;
+  #controlsBy: Readonly<Record<Showing, Controls>>;
   catalog: Catalog = EMPTY_CATALOG;
   /** All namespaces, including empty ones. */
   namespaces: ReadonlySet<string> = new Set();
@@ -200,12 +200,12 @@ export class Root {
       stdout: options.stdout ?? null,
       reason: (request) => denialReason(this.catalog, this.config.policy, request, new Date()),
     });
-    this.controls = this.#createControls('catalog');
-    this.#fewControls = this.#createControls('all');
+    this.#controlsBy = this.#createControls();
+    this.controls = this.#controlsBy.catalog;
     this.views = createViews({
       catalog: () => this.catalog,
       config: () => this.config,
-      controls: (showing) => (showing === 'all' ? this.#fewControls : this.controls),
+      controls: (showing) => this.#controlsBy[showing ?? 'catalog'],
       permissionOf: (subject) => this.permissionOf(subject),
     });
     this.renames = openRenames(dataDir, (error) => this.#unwritable(error));
@@ -228,9 +228,7 @@ export class Root {
     const context = this.#sourceContext(dataDir, options);
     this.fleet = new Fleet(context);
     this.sets =
-      this.host === null
-        ? null
-        : new SourceSets(context, { naming: this.host.naming, builtIn: () => this.controls.names });
+      this.host === null ? null : new SourceSets(context, { naming: this.host.naming, builtIn: () => this.#ownNames });
     this.macros = createMacroSource(() => this.config.macros, {
       allowed: (by) => this.views.allowed(by.view().permission),
       call: (by, entry, args, id, sink) => this.pipeline.callTool(by, entry, args, id, sink),
@@ -493,20 +491,28 @@ export class Root {
   }
 
   renewControls(): void {
-    this.controls = this.#createControls('catalog');
-    this.#fewControls = this.#createControls('all');
+    this.#controlsBy = this.#createControls();
+    this.controls = this.#controlsBy.catalog;
   }
 
   /** Where the configuration says `auto`, they depend on how the tools are shown. */
-  #createControls(showing: Showing): Controls {
+  #createControls(): Readonly<Record<Showing, Controls>> {
     const { controls, callThrough, catalog, markActive } = this.config;
-    return createControls(controlsFor(controls, showing), {
+    const options = {
       program: this.host?.control ?? null,
       toolsets: () => this.defaults.toolsets,
       callThrough,
       markActive,
       catalog,
-    });
+    };
+    const create = (showing: Showing) => createControls(controlsFor(controls, showing), options);
+    return { all: create('all'), catalog: create('catalog'), search: create('search') };
+  }
+
+  /** The names that no server's tool can have. They are the same for every caller. */
+  get #ownNames(): readonly string[] {
+    const { catalog, search } = this.#controlsBy;
+    return [...new Set([...catalog.names, ...search.names])];
   }
 
   /**
@@ -545,7 +551,7 @@ export class Root {
     const names = [...contributions.map(({ namespace }) => namespace), ...(this.folders?.namespacesOf(config) ?? [])];
     this.namespaces = new Set(names.filter((name) => name !== ''));
     const { names: style, nameLimit, macros } = config;
-    const inputs: CatalogInputs = { contributions, builtIn: this.controls.names, style, nameLimit, macros };
+    const inputs: CatalogInputs = { contributions, builtIn: this.#ownNames, style, nameLimit, macros };
     if (this.#builtFrom !== null && isSameCatalog(inputs, this.#builtFrom)) return false;
     this.#builtFrom = inputs;
     this.catalog = buildCatalog(this.catalog.version + 1, withMacros(macros, contributions), inputs.builtIn, config);

@@ -5,7 +5,6 @@
 import { randomBytes } from 'node:crypto';
 import { argumentsSpan } from '../calls/arguments.ts';
 import type { RecordedCall, RecordedCaller } from '../calls/observers.ts';
-import { CALL } from '../calls/through.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
 import { decodeString, findMember } from '../protocol/json.ts';
@@ -151,8 +150,8 @@ function askedSpan({ bytes, method, nameStart, nameEnd, uriStart, uriEnd, params
 }
 
 /** The tool with which the call was made, if it was not the tool itself. */
-export function printThrough({ isThrough }: RecordedCall): string {
-  return isThrough ? `,"through":"${CALL}"` : '';
+export function printThrough({ through }: RecordedCall): string {
+  return through === null ? '' : `,"through":"${through}"`;
 }
 
 /** The line that was written before the call was sent, if there is one. */

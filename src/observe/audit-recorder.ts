@@ -158,7 +158,7 @@ export class AuditRecorder implements Recorder {
     const { message, by } = call;
     const { arguments: withArguments, results: withResults } = this.#config;
     if (outcome === ERROR || !call.isFound || withArguments || withResults || this.log.isFailing) return false;
-    if (call.isThrough || call.tried !== null || call.begun !== null) return false;
+    if (call.through !== null || call.tried !== null || call.begun !== null) return false;
     const request = message.idStart < 0 ? -1 : smallNumber(message.bytes, message.idStart, message.idEnd);
     if (request < 0) return false;
     const pending = this.#pending;

@@ -1,4 +1,4 @@
-/** `controls = "auto"`: few tools are shown directly, many as a catalog. */
+/** `controls = "auto"`: few tools are shown directly, more as a catalog, and many are found by a search. */
 import { describe, expect, it } from 'vitest';
 import { configFromValue } from '../../src/index.ts';
 import { type Client, doorsOf, enter } from '../support/doors.ts';
@@ -28,6 +28,18 @@ describe.each(doors)('controls = "auto" over %s', (door) => {
     const lists = { tools_on: ['a_t3'], tools_off: [], resources_on: [], resources_off: [] };
     await client.callTool({ name: 'toolman_activate', arguments: lists });
     expect(await names(client)).toEqual(['toolman_activate', 'b_t1', 'a_t3']);
+  });
+
+  it('lets a model search very many tools, and shows what is pinned', async () => {
+    const { client } = await enter(door, { config: config({ a: 50, b: 11 }, 'active_toolsets = ["b_t1"]') });
+    expect(await names(client)).toEqual(['search_tools', 'describe_tools', 'call_tool', 'b_t1']);
+    const found = await client.callTool({ name: 'search_tools', arguments: { queries: ['a_t7'], limit: 1 } });
+    expect(JSON.stringify(found)).toContain('a_t7(');
+    await client.callTool({ name: 'describe_tools', arguments: { names: ['a_t7'], activate: true } });
+    expect(await names(client)).toEqual(['search_tools', 'describe_tools', 'call_tool', 'b_t1', 'a_t7']);
+    expect(JSON.stringify(await client.callTool({ name: 'call_tool', arguments: { name: 'a_t9' } }))).not.toContain(
+      'isError',
+    );
   });
 });
 
