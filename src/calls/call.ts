@@ -225,6 +225,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     const outcome = this.entry.kind === 'tool' && saysError(result) ? TOOL_ERROR : OK;
     const { limiter } = this;
     if (!this.end(outcome, null, result)) return;
+    if (this.by.found !== null && outcome === OK) this.by.found.called(this.entry);
     if (this.method !== 'resources/read') noteUris(this.by, this.entry.sourceId, result);
     if (limiter?.inspects) limiter.inspect(this, outcome, result, era);
     else this.inner.result(result, era);

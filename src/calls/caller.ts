@@ -29,6 +29,7 @@ import type { EventSink } from '../base/events.ts';
 import { isSameValue } from '../base/objects.ts';
 import { untrustedLine } from '../catalog/away.ts';
 import type { Catalog } from '../catalog/catalog.ts';
+import type { Entry } from '../catalog/entry.ts';
 import { instruct } from '../catalog/introduction.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Naming } from '../catalog/names.ts';
@@ -128,6 +129,13 @@ export interface SourceSet {
   readonly ids: readonly number[];
   /** Built on first use, and again after one of the sources has changed. */
   catalog(): Catalog;
+}
+
+/** What a caller has found by searching. */
+export interface FoundItems {
+  readonly searches: readonly { readonly query: string; readonly found: readonly Entry[] }[];
+  /** The caller has called this item, with success. */
+  called(entry: Entry): void;
 }
 
 /** A caller, as its set of sources sees it. */
@@ -287,6 +295,8 @@ export class Caller implements RecordedCaller {
   sources: SourceSet | null = null;
   /** Null: it uses the default selection. */
   selection: Selection | null = null;
+  /** What it has found by searching, until now; null before the first search. */
+  found: FoundItems | null = null;
   /** How `auto` shows it the tools; null without `auto`. */
   #showing: Showing | null = null;
   #isSettled = false;

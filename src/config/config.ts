@@ -24,6 +24,7 @@ import { type OwnPath, reachText } from './reach.ts';
 import { type RegistryConfig, resolveRegistry } from './registry.ts';
 import type { RepositoriesConfig } from './repositories.ts';
 import type { Settings } from './schema.ts';
+import type { SearchConfig } from './search.ts';
 import { resolveVault, type VaultConfig } from './secrets-key.ts';
 import { resolveSecurity, type SecurityConfig } from './security.ts';
 import {
@@ -77,6 +78,8 @@ export interface Config {
   readonly policy: PolicyConfig | null;
   /** Which tools tasks need. */
   readonly tasks: TasksConfig;
+  /** What helps the search to find tools. */
+  readonly search: SearchConfig;
   /** Tools made of other tools. */
   readonly macros: readonly MacroConfig[];
   readonly dataDir: string;
@@ -225,6 +228,7 @@ export function resolveConfig(
     policy,
     security,
     tasks: source.tasks,
+    search: settings.search,
     macros: resolveMacros(settings.macros, serverKeys, context),
     dataDir,
     folders: { ...folders, named: resolved.folders },

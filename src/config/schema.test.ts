@@ -216,7 +216,9 @@ describe('the message of the schema for', () => {
     [
       'an unknown control',
       { controls: ['activte'] },
-      ['controls[0]: expected "activate", "equip", "toolsets", "search", "auto", "request" or "prompt", found "activte".'],
+      [
+        'controls[0]: expected "activate", "equip", "toolsets", "search", "auto", "request" or "prompt", found "activte".',
+      ],
     ],
     ['an unknown kind of names', { names: 'flt' }, ['names: expected "join" or "flat", found "flt".']],
     [

@@ -17,6 +17,7 @@ import { managerSchema } from './manager.ts';
 import { policyShape } from './policy.ts';
 import { registrySchema } from './registry.ts';
 import { repositoriesSchema } from './repositories.ts';
+import { searchSchema } from './search.ts';
 import { secretsSchema } from './secrets-key.ts';
 import { securitySchema } from './security.ts';
 import { serversShape } from './servers.ts';
@@ -104,6 +105,7 @@ export const settingsShape = {
   ...policyShape,
   security: securitySchema.prefault({}).describe('What a person has to approve.'),
   ...taskShape,
+  search: searchSchema.prefault({}).describe('What helps the search to find tools.'),
   macros: macrosSchema.optional().describe('Tools made of other tools, by name.'),
   http: httpSchema.prefault({}).describe('The HTTP side: `toolgate serve`.'),
   manager: managerSchema

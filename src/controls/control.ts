@@ -6,6 +6,7 @@ import type { Catalog } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { ItemSearch } from '../catalog/search/search.ts';
 import type { ToolsetLibrary } from '../store/toolset-library.ts';
+import type { Searched } from './learning.ts';
 
 export interface ServerState {
   readonly key: string;
@@ -26,6 +27,8 @@ export interface ControlContext {
   find(name: string): Entry;
   /** The search over what the caller may see. Built when it is first used. */
   search(): Promise<ItemSearch>;
+  /** These queries found these items. If one of them is called with success, its query may become an example for it. */
+  searched(searches: readonly Searched[]): void;
   /** The part of a toolset that the caller may see. */
   show<T extends Toolset>(toolset: T): T;
 }

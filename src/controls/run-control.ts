@@ -15,6 +15,7 @@ import type { ControlContext, ControlOutcome, ProgramControl, ServerState } from
 import type { Controls } from './controls.ts';
 import type { DefaultSelection } from './default-selection.ts';
 import { equipArguments } from './equip-tools.ts';
+import type { SearchLearning } from './learning.ts';
 import { readOwnResource } from './own-resources.ts';
 import { withAdvice } from './through-advice.ts';
 import { ENABLE } from './toolset-tools.ts';
@@ -30,6 +31,8 @@ export interface ControlCallsOptions {
   readonly program: ProgramControl | null;
   /** Used by the tools that ask a person. */
   readonly approving: ApprovalToolContext;
+  /** What the search learns from use. */
+  readonly learning: SearchLearning;
   /** The servers that the caller may know about. */
   servers(caller: Caller): readonly ServerState[];
   /** Resolves when these servers have been tried, and after a few seconds at most. */
@@ -41,7 +44,7 @@ export interface ControlCalls {
 }
 
 export function createControlCalls(options: ControlCallsOptions): ControlCalls {
-  const { controls, defaults, program, approving, servers, started } = options;
+  const { controls, defaults, program, approving, learning, servers, started } = options;
   const runInOrder = createControlQueue();
 
   function contextOf(caller: Caller): ControlContext {
@@ -59,7 +62,9 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
       show: <T extends Toolset>(toolset: T) => (permission === null ? toolset : withinCatalog(toolset, catalog)),
       find: (name) => findThrough(view, name, isFixed),
       // Loaded when it is used: most gateways never search.
-      search: () => import('../catalog/search/search.ts').then(({ searchOf }) => searchOf(catalog)),
+      search: () =>
+        import('../catalog/search/search.ts').then(({ searchOf }) => searchOf(catalog, learning.examplesOf(caller))),
+      searched: (searches) => learning.searched(caller, searches),
       isFixed,
     };
   }

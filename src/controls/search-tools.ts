@@ -136,6 +136,7 @@ async function searchTools(context: ControlContext, args: unknown): Promise<Cont
   const search = await context.search();
   const found = queries.map((query) => search.find(query, limit, isServer === null ? {} : { isServer }));
   const entries = new Map(found.flatMap(({ best }) => best.map(({ name, entry }) => [name, entry])));
+  context.searched(queries.map((query, i) => ({ query, found: found[i]!.best.map(({ entry }) => entry) })));
   const selection = activates ? activated(context.selection, entries) : context.selection;
   const text = [
     ...resultLines(context.catalog, queries, found, search),

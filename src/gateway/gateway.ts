@@ -18,6 +18,7 @@ import type { Offer } from '../catalog/item.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvVars } from '../config/expand.ts';
 import type { FirstList } from '../controls/first-list.ts';
+import type { SearchLearning } from '../controls/learning.ts';
 import type { AuditMetrics } from '../observe/audit.ts';
 import { measure } from '../observe/collect.ts';
 import type { Family } from '../observe/families.ts';
@@ -27,6 +28,7 @@ import { createCallTracer } from '../observe/tracing.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { type FleetReport, isComplete } from '../sources/fleet.ts';
 import type { Vault } from '../sources/vault.ts';
+import type { ExampleStore } from '../store/examples.ts';
 import type { RenamedTool, ToolsetLibrary } from '../store/toolset-library.ts';
 import { type Applier, ChangeQueue, type ChangeReport, type ChangeRequest } from './change.ts';
 import { openToolFolders } from './folders.ts';
@@ -103,6 +105,16 @@ export interface Gateway extends ProgramCalls {
    * @internal
    */
   readonly renamed: readonly RenamedTool[];
+  /**
+   * What the search learns from use.
+   * @internal
+   */
+  readonly learning: SearchLearning;
+  /**
+   * What it has learned.
+   * @internal
+   */
+  readonly examples: ExampleStore;
   /**
    * The folders of the saved toolsets.
    * @internal
@@ -251,6 +263,8 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
     redact,
     identity: root.host?.identity ?? IDENTITY,
     parked: root.parked,
+    learning: root.learning,
+    examples: root.examples,
     pipeline: root.pipeline,
     tasks: root.tasks,
     approvals: root.approvals,

@@ -40,6 +40,7 @@ import type { ProgramControl } from '../controls/control.ts';
 import { type Controls, createControls } from '../controls/controls.ts';
 import { createDefaultSelection, type DefaultSelection, requireEquip } from '../controls/default-selection.ts';
 import { type FirstList, firstListOf } from '../controls/first-list.ts';
+import { createLearning, type SearchLearning } from '../controls/learning.ts';
 import { type ControlCalls, createControlCalls } from '../controls/run-control.ts';
 import { Audit } from '../observe/audit.ts';
 import { createMetrics, type MetricsRegistry } from '../observe/metrics.ts';
@@ -51,6 +52,7 @@ import { type Spawn, spawnServer } from '../sources/spawn.ts';
 import { createStartQueue } from '../sources/start-queue.ts';
 import { createVault, type OpenVault } from '../sources/vault.ts';
 import { openEraStore } from '../store/eras.ts';
+import { type ExampleStore, openExamples } from '../store/examples.ts';
 import { type OfferStore, openOfferStore } from '../store/offers.ts';
 import { openRenames, type Renames } from '../store/renames.ts';
 import type { ToolFolders } from './folders.ts';
@@ -143,6 +145,8 @@ export class Root {
   readonly views: Views;
   readonly defaults: DefaultSelection;
   readonly renames: Renames;
+  readonly examples: ExampleStore;
+  readonly learning: SearchLearning;
   readonly vault: OpenVault;
   readonly offers: OfferStore;
   readonly fleet: Fleet;
@@ -209,6 +213,8 @@ export class Root {
       permissionOf: (subject) => this.permissionOf(subject),
     });
     this.renames = openRenames(dataDir, (error) => this.#unwritable(error));
+    this.examples = openExamples(dataDir, (error) => this.#unwritable(error));
+    this.learning = createLearning({ config: () => this.config.search, store: this.examples, redact });
     this.defaults = createDefaultSelection({
       events,
       env: this.env,
@@ -345,6 +351,7 @@ export class Root {
         isGrantable: (agent, entry) =>
           this.config.policy !== null && !isBarred(rulesFor(this.config.policy, agent), entry),
       },
+      learning: this.learning,
       started: (keys) => this.#started(keys),
       servers: (caller) =>
         this.statuses().filter((status) => this.views.sees(caller, caller.view().permission, status)),
@@ -612,7 +619,13 @@ export class Root {
     await this.approvals.close();
     await Promise.all([this.fleet.close(), this.sets?.close()]);
     await this.limiters.close();
-    await Promise.all([this.defaults.close(), this.renames.close(), this.offers.close(), this.audit.close()]);
+    await Promise.all([
+      this.defaults.close(),
+      this.renames.close(),
+      this.examples.close(),
+      this.offers.close(),
+      this.audit.close(),
+    ]);
   }
 }
 

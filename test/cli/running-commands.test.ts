@@ -40,6 +40,8 @@ const COMMANDS: readonly (readonly [readonly string[], RegExp])[] = [
   [['list', 'servers'], /^git +stdio +up/m],
   [['list', 'toolsets'], /few/],
   [['list', 'tools', '--stats'], /NAME|Nothing has been called yet/],
+  [['search', 'ok'], /git_ok/],
+  [['search', '--examples'], /There are no examples/],
   [['macros'], /git\.ok/],
   [['call', 'git_ok'], /^\d+\n$/],
   [['toolsets'], /few/],

@@ -44,6 +44,7 @@ describe('docs/configuration.md lists every key with its default', () => {
     ['manager', schema.properties?.manager?.anyOf?.[1]],
     ['repositories', schema.properties?.repositories],
     ['registry', schema.properties?.registry],
+    ['search', schema.properties?.search],
     ['folders', schema.properties?.folders],
     ['limits of calls', schema.$defs?.ToolLimits],
   ];

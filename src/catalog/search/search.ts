@@ -10,12 +10,8 @@ import { canonicalName, type Entry } from '../entry.ts';
 import { KINDS, type Kind } from '../item.ts';
 import { type Bag, createVocabulary, isWorn, packBag, type Vocabulary, withExamples } from './bag.ts';
 import { documentOf } from './document.ts';
+import { type Examples, NO_EXAMPLES } from './examples.ts';
 import { buildIndex } from './search-index.ts';
-
-/** Queries for which a tool is right, by `server.tool`. A new map for each change. */
-export type Examples = ReadonlyMap<string, readonly string[]>;
-
-export const NO_EXAMPLES: Examples = new Map();
 
 /** An item that was found, under its name in the catalog. */
 export interface Match {
@@ -82,15 +78,16 @@ async function build(catalog: Catalog, examples: Examples): Promise<ItemSearch> 
   const found: NamedEntry[] = KINDS.flatMap((kind) => [...catalog.entries[kind]]);
   const bags: Bag[] = [];
   let pause = performance.now() + PIECE;
-  for (const [, entry] of found) {
+  for (const [name, entry] of found) {
     const purpose = purposes.get(entry.sourceKey) ?? '';
     let bag = known.get(entry);
     if (bag === undefined || bag.purpose !== purpose) {
       bag = { purpose, bag: packBag(vocabulary, documentOf(entry, purpose)) };
       known.set(entry, bag);
     }
-    const queries = examples.size === 0 ? undefined : examples.get(canonicalName(entry));
-    bags.push(queries === undefined ? bag.bag : withExamples(vocabulary, bag.bag, queries));
+    const queries =
+      examples.size === 0 ? [] : [...(examples.get(canonicalName(entry)) ?? []), ...(examples.get(name) ?? [])];
+    bags.push(queries.length === 0 ? bag.bag : withExamples(vocabulary, bag.bag, queries));
     if (performance.now() < pause) continue;
     await setImmediate();
     pause = performance.now() + PIECE;

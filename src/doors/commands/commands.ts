@@ -5,7 +5,7 @@
 import * as z from 'zod';
 import { GatewayError } from '../../base/errors.ts';
 import { KINDS } from '../../catalog/item.ts';
-import { choice, strictMap, text, textList } from '../../config/fields.ts';
+import { choice, count, strictMap, text, textList } from '../../config/fields.ts';
 import { issueText, schemaIssues } from '../../config/issues.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { TOOLSET_NAME, TOOLSET_NAME_FORM } from '../../store/toolsets.ts';
@@ -14,6 +14,7 @@ import { listItems } from './list-items.ts';
 import { listMacros } from './list-macros.ts';
 import { approveLock, compareLock } from './lock.ts';
 import { PLAN_FORMATS, planInGateway } from './plan.ts';
+import { forgetExamples, MOST_SHOWN, searchExamples, searchItems } from './search.ts';
 import {
   createToolset,
   deleteToolset,
@@ -30,6 +31,9 @@ export const gatewayCommands = {
   list: listItems,
   explain: explainItem,
   plan: planInGateway,
+  search: searchItems,
+  'search-examples': searchExamples,
+  'search-forget': forgetExamples,
   macros: listMacros,
   lock: compareLock,
   'lock-approve': approveLock,
@@ -80,6 +84,14 @@ const requests: { readonly [Name in GatewayCommand]: z.ZodType<CommandRequest<Na
     format: choice(PLAN_FORMATS),
     name: name.optional(),
   }),
+  search: strictMap({
+    query: text(),
+    limit: count(1, MOST_SHOWN),
+    server: text().optional(),
+    agent: text().optional(),
+  }),
+  'search-examples': strictMap({}),
+  'search-forget': strictMap({}),
   macros: strictMap({}),
   lock: strictMap({ names: textList() }),
   'lock-approve': strictMap({ names: textList(), hash: text() }),

@@ -1,0 +1,67 @@
+/**
+ * Learns which queries lead to which tools: a caller searches, and then calls one of the tools that were found, with
+ * success. What it learned counts for callers of the same agent to whom the same is open.
+ */
+import { sha256 } from '../base/hash.ts';
+import { getOrMake } from '../base/memo.ts';
+import type { Caller } from '../calls/caller.ts';
+import { canonicalName, type Entry } from '../catalog/entry.ts';
+import { configuredExamples, type Examples, joinExamples, NO_EXAMPLES } from '../catalog/search/examples.ts';
+import type { SearchConfig } from '../config/search.ts';
+import { taskKey } from '../plans/narrow-to-task.ts';
+import type { ExampleOwner, ExampleStore } from '../store/examples.ts';
+
+/** A query with what it found. */
+export interface Searched {
+  readonly query: string;
+  readonly found: readonly Entry[];
+}
+
+export interface SearchLearning {
+  /** The examples that count for a caller. */
+  examplesOf(caller: Caller): Examples;
+  /** A caller has searched. */
+  searched(caller: Caller, searches: readonly Searched[]): void;
+}
+
+export interface LearningOptions {
+  config(): SearchConfig;
+  readonly store: ExampleStore;
+  /** Makes a text safe to keep. */
+  redact(text: string): string;
+}
+
+/** Only the last searches of a caller count: a tool that is called much later was not called because of them. */
+const MOST_SEARCHES = 20;
+
+export function createLearning({ config, store, redact }: LearningOptions): SearchLearning {
+  const ownerOf = (caller: Caller): ExampleOwner => {
+    const open = [caller.view().permission?.key ?? '', ...caller.tasks.map(taskKey)];
+    return { agent: caller.agent, view: sha256(JSON.stringify(open)).slice(0, 16) };
+  };
+  return {
+    examplesOf(caller) {
+      const { examples, learn } = config();
+      // What the operator searches is no agent's own.
+      const learned = learn && !caller.isOperator ? store.of(ownerOf(caller)) : NO_EXAMPLES;
+      return joinExamples(configuredExamples(examples))(learned);
+    },
+    searched(caller, searches) {
+      if (!config().learn || caller.isOperator) return;
+      const recent = [...(caller.found?.searches ?? []), ...searches].slice(-MOST_SEARCHES);
+      const queries = new Map<Entry, string[]>();
+      for (const { query, found } of recent) for (const entry of found) getOrMake(queries, entry, () => []).push(query);
+      caller.found = {
+        searches: recent,
+        called(entry) {
+          const own = queries.get(entry);
+          if (own === undefined || !config().learn) return;
+          // Once is enough.
+          queries.delete(entry);
+          const owner = ownerOf(caller);
+          for (const query of own) store.learn(owner, canonicalName(entry), redact(query));
+        },
+      };
+    },
+  };
+}
