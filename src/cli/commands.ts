@@ -102,7 +102,7 @@ export const commands = {
     ],
     examples: ['toolgate list', 'toolgate list servers --json'],
     words: 1,
-    options: ['agent', 'json', 'stats', 'url', 'trust', 'config', 'log-level'],
+    options: ['agent', 'json', 'tokens', 'stats', 'url', 'trust', 'config', 'log-level'],
     load: async () => (await import('./list.ts')).list,
   },
   search: {
@@ -388,6 +388,7 @@ export const commands = {
     details: [
       'It has the servers and the tools that the task needs, each with its reason.',
       '--json prints the plan itself: the tools, and the reasons for each.',
+      '--search fills what the rules leave open with tools that match the description. Read its reasons before you use it.',
     ],
     examples: ['toolgate plan --service shop --type api --description "Add an endpoint"'],
     words: 0,
@@ -400,6 +401,7 @@ export const commands = {
       'agent',
       'format',
       'name',
+      'search',
       'offline',
       'json',
       'url',

@@ -1,8 +1,10 @@
 /** `toolgate list`: servers, and what they offer. */
 import { GatewayError } from '../base/errors.ts';
-import { didYouMean } from '../base/text.ts';
+import { getOrMake } from '../base/memo.ts';
+import { counted, didYouMean } from '../base/text.ts';
 import type { Kind } from '../catalog/item.ts';
-import type { ItemList } from '../doors/commands/list-items.ts';
+import { tokensText } from '../catalog/tokens.ts';
+import type { ItemList, ListedItem, ListRequest } from '../doors/commands/list-items.ts';
 import type { ServerStatus } from '../sources/fleet.ts';
 import { agents } from './agents.ts';
 import type { CommandIo } from './command-io.ts';
@@ -36,10 +38,44 @@ export async function list(args: readonly string[], options: Options, io: Comman
   if (what === 'agents') return agents(['list'], options, io);
   if (what === 'namespaces') return namespaces(['list'], options, io);
   if (what === 'toolsets') return toolsets(['list'], options, io);
+  if (what === 'servers' && options.tokens === true) return listCosts(options, io);
   if (what === 'servers') return listServers(options, io);
-  const request = { kinds: kinds[what]!, ...(options.agent !== undefined && { agent: options.agent }) };
+  const request = requestOf(kinds[what]!, options);
   const work = async (run: RunInGateway) => printItems(await run('list', request), options, io);
   return inGateway(options, io, work, { audit: false });
+}
+
+function requestOf(wanted: readonly Kind[], { agent, tokens }: Options): ListRequest {
+  return { kinds: wanted, ...(agent !== undefined && { agent }), ...(tokens === true && { tokens }) };
+}
+
+/** What the tools of each server cost a model if all of them are in its list. The dearest come first. */
+async function listCosts(options: Options, io: CommandIo): Promise<number> {
+  const work = async (run: RunInGateway) => {
+    const { items, missing } = await run('list', requestOf(['tool'], options));
+    for (const text of missing) warn(`something is missing: ${text}.`, io);
+    const byServer = new Map<string, ListedItem[]>();
+    for (const item of items) getOrMake(byServer, item.server, () => []).push(item);
+    const servers = [...byServer]
+      .map(([server, tools]) => ({ server, tools: tools.length, tokens: sumOf(tools) }))
+      .sort((a, b) => b.tokens - a.tokens);
+    const rows = servers.map(({ server, tools, tokens }) => [
+      paint('bold', cell(server), io),
+      counted(tools, 'tool'),
+      tokensText(tokens),
+    ]);
+    return printResult(options, servers, withTotal(rows, items), io);
+  };
+  return inGateway(options, io, work, { audit: false });
+}
+
+function sumOf(items: readonly ListedItem[]): number {
+  return items.reduce((sum, { tokens = 0 }) => sum + tokens, 0);
+}
+
+function withTotal(rows: readonly (readonly string[])[], items: readonly ListedItem[]): string {
+  if (rows.length === 0) return 'There is nothing to list.';
+  return `${table(rows)}\nAll together: about ${tokensText(sumOf(items))}.`;
 }
 
 /** The servers of the gateway that runs with this configuration, if one does. Otherwise they are started for a moment. */
@@ -61,9 +97,10 @@ function printServers(statuses: readonly ServerStatus[], options: Options, io: C
 
 function printItems({ items, missing, isAnyAway, hasPolicy }: ItemList, options: Options, io: CommandIo): number {
   const widest = items.reduce((most, { name }) => Math.max(most, cell(name).length), 0);
-  const width = Math.max(20, columns(io) - widest - 5);
-  const rows = items.map(({ name, active, description }) => [
+  const width = Math.max(20, columns(io) - widest - (options.tokens === true ? 20 : 5));
+  const rows = items.map(({ name, active, description, tokens }) => [
     `${active ? paint('green', '*', io) : ' '} ${cell(name)}`,
+    ...(tokens === undefined ? [] : [tokensText(tokens)]),
     paint('dim', brief(description, width), io),
   ]);
   for (const text of missing) warn(`something is missing: ${text}.`, io);
@@ -72,6 +109,7 @@ function printItems({ items, missing, isAnyAway, hasPolicy }: ItemList, options:
   // A script must not take a failure for an empty list.
   const isFailure = items.length === 0 && isAnyAway;
   if (isFailure && options.json !== true) return 1;
-  printResult(options, items, rows.length === 0 ? 'There is nothing to list.' : table(rows), io);
+  const text = rows.length === 0 ? 'There is nothing to list.' : table(rows);
+  printResult(options, items, options.tokens === true ? withTotal(rows, items) : text, io);
   return isFailure ? 1 : 0;
 }

@@ -45,6 +45,7 @@ export const optionTable = {
     value: 'NAME=VALUE',
     text: 'a value that the server asks for; may be repeated',
   },
+  search: { type: 'boolean', text: 'also take tools that the search finds for the description' },
   offline: { type: 'boolean', text: 'start no servers; use the tool names written in the rules' },
   'dry-run': { type: 'boolean', text: 'call nothing; print what would be called' },
   add: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to add to the toolset; may be repeated' },

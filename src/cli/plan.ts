@@ -25,9 +25,12 @@ export async function plan(_: readonly string[], options: Options, io: CommandIo
   if (options.offline !== true) {
     // The gateway itself must see everything, so it is not narrowed to the task.
     const { task: __, ...rest } = options;
-    const request = { task, format, ...named, ...(options.agent !== undefined && { agent: options.agent }) };
+    const search = options.search === true;
+    const request = { task, format, search, ...named, ...(options.agent !== undefined && { agent: options.agent }) };
     return inGateway(rest, io, async (run) => show(await run('plan', request), options, io), { audit: false });
   }
+  if (options.search === true)
+    throw new GatewayError('usage', '--search looks at what the servers offer: leave out --offline.');
   if (options.agent !== undefined)
     throw new GatewayError('usage', '--agent needs to know what the servers offer: leave out --offline.');
   const config = await loadConfig(loadOptions(options, io));

@@ -4,6 +4,7 @@ import { homedir } from 'node:os';
 import { join, resolve as resolvePath } from 'node:path';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { counted } from '../base/text.ts';
+import { tokensText } from '../catalog/tokens.ts';
 import { loadConfig } from '../config/load.ts';
 import { requireEquip } from '../controls/default-selection.ts';
 import { runInGateway } from '../doors/commands/commands.ts';
@@ -53,9 +54,12 @@ async function list(run: RunInGateway, _: readonly string[], options: Options, i
     `${toolset.equipped ? paint('green', '*', io) : ' '} ${paint('bold', cell(toolset.name), io)}`,
     toolset.place,
     sizeText(toolset),
+    ...(options.tokens === true ? [tokensText(toolset.tokens)] : []),
     brief(toolset.description, columns(io) - 50),
   ]);
-  const json = all.map(({ size: __, ...toolset }) => toolset);
+  const json = all.map(({ size: __, tokens, ...toolset }) =>
+    options.tokens === true ? { ...toolset, tokens } : toolset,
+  );
   return printResult(options, json, all.length === 0 ? 'There are no toolsets.' : table(rows), io);
 }
 

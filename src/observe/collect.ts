@@ -1,9 +1,11 @@
 /** Collects all metrics of a gateway at this moment. */
 
+import { memo } from '../base/memo.ts';
 import { VERSION } from '../base/version.ts';
 import type { Caller, DoorKind } from '../calls/caller.ts';
 import type { WatchedServer } from '../calls/limits/limiters.ts';
 import type { Catalog } from '../catalog/catalog.ts';
+import { tokensOf } from '../catalog/tokens.ts';
 import { type Era, isModern } from '../protocol/revisions.ts';
 import type { SourceState } from '../sources/state.ts';
 import type { AuditMetrics } from './audit.ts';
@@ -41,6 +43,11 @@ export function measure({ metrics, servers, catalog, callers, audit }: Measured)
       'toolgate_catalog_items',
       'What servers offer, by kind.',
       Object.entries(catalog.entries).map(([kind, entries]) => [{ kind }, entries.size]),
+    ),
+    gauge(
+      'toolgate_server_tools_tokens',
+      'About how many tokens the definitions of all tools of a server cost a model.',
+      tokensByServer(catalog),
     ),
     gauge('toolgate_catalog_version', 'Increases with every change of what is offered.', catalog.version),
     gauge('toolgate_catalog_problems', 'Items that could not be listed unchanged.', catalog.problems.length),
@@ -86,6 +93,13 @@ export function measure({ metrics, servers, catalog, callers, audit }: Measured)
     ...processFamilies(),
   ];
 }
+
+const tokensByServer = memo(({ entries }: Catalog): (readonly [Labels, number])[] => {
+  const tokens = new Map<string, number>();
+  for (const entry of entries.tool.values())
+    tokens.set(entry.sourceKey, (tokens.get(entry.sourceKey) ?? 0) + tokensOf(entry));
+  return [...tokens].map(([server, sum]) => [{ server }, sum]);
+});
 
 function callFamilies(metrics: CallMetrics): Family[] {
   const entries = metrics.entries();

@@ -9,6 +9,24 @@ const config = `active_toolsets = ["up_echo", "up_up://one"]\n${serversToml({
   other: server('basic', '--tools', 'lonely'),
 })}`;
 
+describe('toolgate list --tokens', () => {
+  it('shows what each tool, each server and each toolset costs, and the sum', async () => {
+    const { stdout } = await runCli(['list', '--tokens'], { config });
+    expect(stdout).toMatch(/^\* up_echo +\d+ tokens {2}Gives its arguments back/m);
+    expect(stdout).toMatch(/\nAll together: about \d+ tokens\.\n$/);
+    const servers = JSON.parse((await runCli(['list', 'servers', '--tokens', '--json'], { config })).stdout);
+    expect(servers.map(({ server, tools }: { server: string; tools: number }) => [server, tools])).toEqual([
+      ['up', 4],
+      ['other', 1],
+    ]);
+    const items = JSON.parse((await runCli(['list', '--tokens', '--json'], { config })).stdout) as { tokens: number }[];
+    const sum = (all: { tokens: number }[]) => all.reduce((total, { tokens }) => total + tokens, 0);
+    expect(sum(items)).toBe(sum(servers));
+    const few = `${config}\n[toolsets.few]\ntools = ["up.echo"]\n`;
+    expect((await runCli(['list', 'toolsets', '--tokens'], { config: few })).stdout).toMatch(/few .*\d+ tokens/);
+  });
+});
+
 describe('toolgate list', () => {
   it('shows tools, the active ones with a star', async () => {
     const { code, stdout, stderr } = await runCli(['list'], { config });

@@ -70,6 +70,20 @@ describe('toolgate search', () => {
     expect((await search('--forget')).stdout).toBe('Nothing was learned.\n');
   });
 
+  it('fills a plan where rules leave something open, with reasons', async () => {
+    const plan = (...more: string[]) =>
+      runCli(['plan', '--description', 'Open an issue', '--json', ...more], { config: `${config}\n` });
+    type Planned = { tools: { name: string; reasons: string[] }[] };
+    const { tools: ruled } = JSON.parse((await plan()).stdout) as Planned;
+    const { tools } = JSON.parse((await plan('--search')).stdout) as Planned;
+    expect(ruled.map(({ name }) => name)).not.toContain('git_create_issue');
+    expect(tools.find(({ name }) => name === 'git_create_issue')?.reasons).toEqual([
+      'search: match 1 for the description',
+    ]);
+    expect(tools.slice(0, ruled.length)).toEqual(ruled);
+    expect((await plan('--search', '--offline')).stderr).toContain('leave out --offline');
+  });
+
   it.each([
     [[], 'What do you look for?'],
     [['x', '--limit', '0'], '--limit is a number from 1 to 100, not "0".'],

@@ -3,6 +3,7 @@ import { awayText } from '../../catalog/away.ts';
 import { type Category, categoryOf } from '../../catalog/category.ts';
 import type { Entry } from '../../catalog/entry.ts';
 import type { Kind } from '../../catalog/item.ts';
+import { tokensOf } from '../../catalog/tokens.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { openLocalDoor } from '../local.ts';
 
@@ -10,6 +11,8 @@ export interface ListRequest {
   readonly kinds: readonly Kind[];
   /** Only what this agent may use. Absent: everything. */
   readonly agent?: string;
+  /** Whether each item says what it costs. */
+  readonly tokens?: boolean;
 }
 
 export interface ItemList {
@@ -29,9 +32,11 @@ export interface ListedItem {
   readonly active: boolean;
   readonly category?: Category;
   readonly description: string;
+  /** About how many tokens its definition costs a model, if that was asked for. */
+  readonly tokens?: number;
 }
 
-export function listItems(gateway: Gateway, { kinds, agent }: ListRequest): ItemList {
+export function listItems(gateway: Gateway, { kinds, agent, tokens }: ListRequest): ItemList {
   const door = openLocalDoor(gateway, 'default', agent ?? null);
   const view = door.caller.view();
   door.close();
@@ -42,6 +47,7 @@ export function listItems(gateway: Gateway, { kinds, agent }: ListRequest): Item
     active: view.entries[entry.kind].has(entry.name),
     ...(entry.kind === 'tool' && { category: categoryOf(entry) }),
     description: entry.item.description,
+    ...(tokens === true && { tokens: tokensOf(entry) }),
   });
   return {
     items: kinds.flatMap((kind) => [...view.catalog.entries[kind].values()].map(toItem)),

@@ -3,6 +3,7 @@ import { GatewayError } from '../../base/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { type Task, taskFromValue } from '../../config/task.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import { fillPlan, MOST_FOUND, taskQuery } from '../../plans/fill-plan.ts';
 import { type Plan, planTask, requireProfile } from '../../plans/plan.ts';
 import { planConfig } from '../../plans/plan-config.ts';
 import { configMapName, planConfigMap, planJson, planToml } from '../../plans/plan-text.ts';
@@ -15,6 +16,8 @@ export interface PlanRequest {
   /** Only what this agent may use. Absent: everything. */
   readonly agent?: string;
   readonly format: (typeof PLAN_FORMATS)[number];
+  /** Whether the search adds tools that match the description. Absent: only rules count. */
+  readonly search?: boolean;
   /** Of the ConfigMap. */
   readonly name?: string;
 }
@@ -27,14 +30,19 @@ export interface PlanReport {
   readonly warnings: readonly string[];
 }
 
-export function planInGateway(gateway: Gateway, request: PlanRequest): Promise<PlanReport> {
+export async function planInGateway(gateway: Gateway, request: PlanRequest): Promise<PlanReport> {
   const rules = gateway.config.tasks.rules();
   const task = taskFromValue(request.task);
   requireProfile(task, rules);
   const door = openLocalDoor(gateway, 'all', request.agent ?? null);
   const { catalog } = door.caller.view();
   door.close();
-  return reportPlan(planTask(task, rules, catalog, gateway.statuses()), gateway.config, request);
+  const plan = planTask(task, rules, catalog, gateway.statuses());
+  if (request.search !== true) return reportPlan(plan, gateway.config, request);
+  const { searchOf } = await import('../../catalog/search/search.ts');
+  const search = await searchOf(catalog, gateway.learning.examplesOf(door.caller));
+  const { best } = search.find(taskQuery(task), MOST_FOUND, { kinds: new Set(['tool']) });
+  return reportPlan(fillPlan(plan, best), gateway.config, request);
 }
 
 export async function reportPlan(

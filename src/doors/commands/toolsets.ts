@@ -5,7 +5,7 @@ import { GatewayError, messageOf } from '../../base/errors.ts';
 import { didYouMean } from '../../base/text.ts';
 import { awayError, awayOwners, awayText, awayWith } from '../../catalog/away.ts';
 import { canonicalName } from '../../catalog/entry.ts';
-import { tokensOf } from '../../catalog/tokens.ts';
+import { tokensOf, tokensOfAll } from '../../catalog/tokens.ts';
 import { withoutTools } from '../../controls/edit-toolset.ts';
 import { isOpen, referenceTo } from '../../controls/references.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
@@ -25,17 +25,23 @@ export interface ListedToolset extends LibraryToolset {
   readonly equipped: boolean;
   /** How many tools it has now. */
   readonly size: number;
+  /** About how many tokens these cost a model. */
+  readonly tokens: number;
 }
 
 export async function listToolsets(gateway: Gateway): Promise<ToolsetList> {
   const { toolsets, problems } = await gateway.toolsets.list();
   const { equipped, catalog } = gateway;
   return {
-    toolsets: toolsets.map((toolset) => ({
-      ...toolset,
-      equipped: toolset.name === equipped?.name,
-      size: toolsWithin(toolset, catalog).length,
-    })),
+    toolsets: toolsets.map((toolset) => {
+      const tools = toolsWithin(toolset, catalog);
+      return {
+        ...toolset,
+        equipped: toolset.name === equipped?.name,
+        size: tools.length,
+        tokens: tokensOfAll(tools),
+      };
+    }),
     problems,
     missing: equipped?.isMissing === true ? equipped.name : null,
   };
