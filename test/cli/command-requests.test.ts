@@ -13,7 +13,13 @@ const KEY = 'an-operator-key-for-this-test';
 const RIGHT: { readonly [Name in GatewayCommand]: CommandRequest<Name> } = {
   list: { kinds: ['tool'], agent: 'ann' },
   explain: { name: 'a_x', agent: 'ann' },
-  plan: { task: { service: '', type: '', description: 'x', profile: '' }, agent: 'ann', format: 'json', name: 'x' },
+  plan: {
+    task: { service: '', type: '', description: 'x', profile: '' },
+    agent: 'ann',
+    format: 'json',
+    search: true,
+    name: 'x',
+  },
   search: { query: 'x', limit: 3, server: 'a', agent: 'ann' },
   'search-examples': {},
   'search-forget': {},

@@ -5,7 +5,7 @@
 import * as z from 'zod';
 import { GatewayError } from '../../base/errors.ts';
 import { KINDS } from '../../catalog/item.ts';
-import { choice, count, strictMap, text, textList } from '../../config/fields.ts';
+import { choice, count, flag, strictMap, text, textList } from '../../config/fields.ts';
 import { issueText, schemaIssues } from '../../config/issues.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { TOOLSET_NAME, TOOLSET_NAME_FORM } from '../../store/toolsets.ts';
@@ -82,6 +82,7 @@ const requests: { readonly [Name in GatewayCommand]: z.ZodType<CommandRequest<Na
     task: strictMap({ service: text(), type: text(), description: text(), profile: text() }),
     agent: text().optional(),
     format: choice(PLAN_FORMATS),
+    search: flag().optional(),
     name: name.optional(),
   }),
   search: strictMap({
