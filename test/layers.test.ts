@@ -15,6 +15,7 @@ const rooms = [
   ['access/'],
   ['store/'],
   ['workers/'],
+  ['logins/'],
   ['sources/'],
   ['calls/'],
   ['observe/'],
@@ -90,6 +91,7 @@ it('makes nobody wait for packages and parts that few need', () => {
   const large = [
     'doors/http/door.ts',
     'sources/http.ts',
+    'logins/grants.ts',
     'sources/folder.ts',
     'workers/build.ts',
     'telemetry/start.ts',

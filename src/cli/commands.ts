@@ -302,6 +302,32 @@ export const commands = {
     options: ['namespace', 'scope', 'key', 'stdin', 'yes', 'out', 'new-key-file', 'json', 'config'],
     load: async () => (await import('./secrets.ts')).secrets,
   },
+  login: {
+    usage: 'toolgate login [SERVER]',
+    summary: 'log in to servers that ask who you are; without a name, to all that wait for it',
+    details: [
+      'A browser opens, and returns to this command. With --no-browser the address is printed.',
+      'What you get is encrypted with the secrets and renewed by itself. A running gateway notices it at once.',
+      'Most servers need no settings. If one has to know Toolgate before: the key oauth of its entry.',
+    ],
+    examples: ['toolgate login linear', 'toolgate login --no-browser'],
+    words: 1,
+    options: ['no-browser', 'device', 'agent', 'timeout', 'json', 'trust', 'config'],
+    texts: {
+      agent: 'only for calls of this agent, where credentials = "agent"',
+      timeout: 'how long to wait for you (default 5m)',
+    },
+    load: async () => (await import('./login.ts')).login,
+  },
+  logout: {
+    usage: 'toolgate logout [SERVER]',
+    summary: 'end a login, here and at the server',
+    examples: ['toolgate logout linear', 'toolgate logout --all --yes'],
+    words: 1,
+    options: ['all', 'agent', 'yes', 'json', 'trust', 'config'],
+    texts: { all: 'end all logins', agent: 'the login of this agent' },
+    load: async () => (await import('./login.ts')).logout,
+  },
   registry: {
     usage: 'toolgate registry [search|install|serve] [TEXT|NAME|FOLDER]',
     summary: 'find servers in an MCP registry, and add them to the configuration',

@@ -34,7 +34,7 @@ import { backUp, type Repair, repairables, setAside } from './doctor-files.ts';
 import { firstListLines } from './first-list.ts';
 import { loadOptions, type Options } from './options.ts';
 import { noteNoneRuns, runningGateways } from './running.ts';
-import { timeText } from './server-rows.ts';
+import { loginText, timeText } from './server-rows.ts';
 import { progressText } from './session.ts';
 import { readStatus } from './status.ts';
 import { paint, plain, printResult, warn, withSpinner } from './terminal.ts';
@@ -423,8 +423,8 @@ function serverFindings(
   const statuses = gateway.statuses().filter(({ state }) => state !== 'broken' && state !== 'untrusted');
   if (statuses.length === 0 && gateway.config.broken.length === 0)
     return [{ level: 'warning', about: 'servers', message: 'No servers are configured.' }];
-  return statuses.map(({ key, present, state, detail, revision, required, stderr }): Diagnosis => {
-    if (!present) {
+  return statuses.map(({ key, present, state, detail, revision, required, stderr, login }): Diagnosis => {
+    if (!present || state === 'locked') {
       const [note] = notes.get(key) ?? [];
       return {
         level: required ? 'broken' : 'warning',
@@ -435,7 +435,9 @@ function serverFindings(
     }
     const tools = [...gateway.catalog.entries.tool.values()].filter(({ sourceKey }) => sourceKey === key).length;
     const protocol = revision === null ? '' : `, protocol ${revision}`;
-    return { level: 'ok', about: key, message: `${state}, ${counted(tools, 'tool')}${protocol} ${detail}`.trim() };
+    const who = login === undefined ? '' : `, ${loginText(login)}`;
+    const message = `${`${state}, ${counted(tools, 'tool')}${protocol} ${detail}`.trim()}${who}`;
+    return { level: 'ok', about: key, message };
   });
 }
 

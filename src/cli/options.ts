@@ -112,6 +112,8 @@ export const optionTable = {
   point: { type: 'boolean', text: 'let the clients use Toolgate in place of these servers' },
   'move-secrets': { type: 'boolean', text: 'move secrets in plain text to the secrets store' },
   undo: { type: 'boolean', text: 'take the last init of this configuration back' },
+  'no-browser': { type: 'boolean', text: 'print the address to open, and start no browser' },
+  device: { type: 'boolean', text: 'log in on another device, with a code, where the server offers that' },
   ca: { type: 'string', value: 'FILE', text: "authorities that the gateway's certificate may be from, in PEM form" },
   cert: { type: 'string', value: 'FILE', text: 'the client certificate to show, in PEM form' },
   timeout: { type: 'string', value: 'TIME', text: 'how long to wait for the gateway (default 60s)' },

@@ -24,7 +24,10 @@ export function serverRows(statuses: readonly ServerRow[], io: CommandIo, isWhol
     ...(status.tools === undefined || !isWhole
       ? []
       : [`${counted(status.tools, 'tool')}, ${tokensText(status.tokens ?? 0)}`]),
-    brief(`${status.detail}${restartsOf(status)}`, isWhole ? Number.POSITIVE_INFINITY : columns(io) - 55),
+    brief(
+      `${status.detail}${loginOf(status)}${restartsOf(status)}`,
+      isWhole ? Number.POSITIVE_INFINITY : columns(io) - 55,
+    ),
   ]);
   const lines = table(rows).split('\n');
   return statuses
@@ -48,6 +51,16 @@ function lastErrors({ kind, state, stderr }: ServerRow, io: CommandIo): string[]
 export function timeText(time: string): string {
   const [day, clock] = new Date(time).toLocaleString('sv-SE').split(' ');
   return day === new Date().toLocaleDateString('sv-SE') ? clock! : `${day} ${clock}`;
+}
+
+function loginOf({ login, detail }: ServerRow): string {
+  return login === undefined ? '' : `${detail === '' ? '' : ', '}${loginText(login)}`;
+}
+
+/** `logged in as ada@example.com, until 18:30:00` */
+export function loginText({ who, expires, renews }: NonNullable<ServerStatus['login']>): string {
+  const until = expires === null ? '' : renews ? ', renewed by itself' : `, until ${timeText(expires)}`;
+  return `logged in${who === undefined ? '' : ` as ${who}`}${until}`;
 }
 
 /** How often it was restarted, and the last reason. */

@@ -7,6 +7,7 @@ import { fillIn, referencesIn, referTo } from '../secrets/reference.ts';
 import { environmentSecrets, headerSecrets, looksSecret, urlSecrets } from '../secrets/secret-values.ts';
 import { type EnvVars, expand, variablesIn } from './expand.ts';
 import { isHeaderValue, isHttpUrl, type Launch, SECRET_VARIABLE } from './launch.ts';
+import { mapOAuth, oauthTexts } from './oauth.ts';
 import type { ServerSection } from './servers.ts';
 
 /** The names of the secrets that a launch refers to. */
@@ -20,7 +21,7 @@ function textsOf(launch: Launch): string[] {
     case 'inline':
       return [];
     case 'http':
-      return [launch.url, ...Object.values(launch.headers)];
+      return [launch.url, ...Object.values(launch.headers), ...oauthTexts(launch.oauth)];
     case 'folder':
       return [...Object.values(launch.env), ...Object.values(launch.defaults)];
     case 'stdio':
@@ -53,7 +54,12 @@ export function fillLaunch(launch: Launch, lookUp: (name: string) => string | un
     case 'stdio':
       return { ...launch, file: fill(launch.file), args: launch.args.map(fill), env: fillAll(launch.env) };
     case 'http': {
-      const filled = { ...launch, url: fill(launch.url), headers: fillAll(launch.headers) };
+      const filled = {
+        ...launch,
+        url: fill(launch.url),
+        headers: fillAll(launch.headers),
+        ...(launch.oauth && { oauth: mapOAuth(launch.oauth, fill) }),
+      };
       if (!isHttpUrl(filled.url))
         throw new Error('with its secrets filled in, its url begins with neither http:// nor https://');
       if (!Object.values(filled.headers).every(isHeaderValue))

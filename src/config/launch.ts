@@ -7,6 +7,7 @@ import { fillIn, referTo } from '../secrets/reference.ts';
 import type { ResolveContext } from './context.ts';
 import { choice, flag, type Section, strictMap, text, textList, textMap } from './fields.ts';
 import type { Isolation, Packages } from './folders.ts';
+import { type OAuthChoice, oauthKey, resolveOAuth } from './oauth.ts';
 import { parseCommandLine } from './shell.ts';
 
 /** What a program in a sandbox sees in addition to the system and its own files. */
@@ -54,6 +55,8 @@ export type Launch =
       readonly transport?: 'http' | 'sse';
       /** Absent: the authorities of the system, and no certificate of our own. */
       readonly tls?: ClientTls;
+      /** How to get a token; false for never. Absent: if the server asks for one. */
+      readonly oauth?: Exclude<OAuthChoice, undefined>;
     }
   | {
       readonly kind: 'folder';
@@ -146,6 +149,7 @@ export const launchShape = {
     .describe(
       'For a `url` with https: `ca`, `cert` and `key`, relative to the folder of this file. They are read again when they change.',
     ),
+  oauth: oauthKey,
   transport: choice(['stdio', 'http', 'sse'])
     .optional()
     .describe(
@@ -230,7 +234,7 @@ function secretsAsVariables(command: string): { line: string; variables: Record<
 export const SECRET_VARIABLE = 'TOOLGATE_SECRET_';
 
 function resolveAddress(
-  { headers: written, transport, tls }: LaunchSection,
+  { headers: written, transport, tls, oauth: token }: LaunchSection,
   address: string,
   context: ResolveContext,
 ): Launch {
@@ -245,10 +249,14 @@ function resolveAddress(
     if (!isHeaderValue(fillIn(value, () => '')))
       add(['headers', name], 'contains a character that HTTP headers cannot have, such as a line break');
   }
+  const oauth = resolveOAuth(token, context);
+  if (oauth && Object.keys(headers).some((name) => /^authorization$/i.test(name)))
+    add(['oauth'], 'cannot be combined with the header "Authorization". Keep one of the two');
   return {
     kind: 'http',
     url,
     headers,
+    ...(oauth !== undefined && { oauth }),
     ...(transport === 'sse' && { transport }),
     ...(tls !== null && { tls: resolveClientTls(tls, url, context) }),
   };

@@ -53,6 +53,8 @@ export interface ServerConfig {
   readonly idleStop: number | null;
   /** Whether all callers share it, or each has its own connection. */
   readonly share: 'project' | 'session';
+  /** Whether each agent has a login of its own; absent if all use the same one. */
+  readonly credentials?: 'agent';
   /** Milliseconds that one call may go without a sign of life. */
   readonly timeout: number;
   /** Milliseconds that one call may take in all. */
@@ -112,6 +114,12 @@ export const serverShape = {
   share: choice(['project', 'session'])
     .prefault('project')
     .describe('`project`: all clients share the server. `session`: each client has its own process or connection.'),
+  credentials: choice(['shared', 'agent'])
+    .optional()
+    .describe(
+      'Whose login calls to `url` are made with. `shared` (default): one for all. `agent`: each agent has its own ' +
+        '(`toolgate login SERVER --agent NAME`), and a connection of its own; the shared one only lists.',
+    ),
   timeout: duration(1)
     .optional()
     .describe(
@@ -155,6 +163,8 @@ const keysOf = {
   sandbox: ['command'],
   headers: ['url'],
   tls: ['url'],
+  oauth: ['url'],
+  credentials: ['url'],
   memory: ['folder'],
   isolation: ['folder'],
   packages: ['folder'],
@@ -347,7 +357,7 @@ function resolveServer(
   settings: ServerSettings,
   context: ResolveContext,
 ): ServerConfig {
-  const { share } = entry.server;
+  const share = shareOf(entry.server);
   const kept = launch.kind === 'stdio' ? withSettings(launch, entry, settings, context) : launch;
   return {
     ...resolveCommon(
@@ -415,7 +425,8 @@ function resolveCommon(
     required: server.required,
     start: server.start,
     idleStop: server.idleStop ?? (server.start === 'lazy' ? LAZY_IDLE_STOP : null),
-    share: server.share,
+    share: shareOf(server),
+    ...(server.credentials === 'agent' && { credentials: 'agent' as const }),
     timeout,
     totalTimeout: server.totalTimeout ?? Math.max(TOTAL_TIMEOUT, timeout),
     startTimeout: server.startTimeout ?? defaults.startTimeout,
@@ -432,6 +443,11 @@ function resolveCommon(
     },
     tools: resolveToolLimits(server.tools ?? {}),
   };
+}
+
+/** Servers may tie a session to the one who opened it, so agents with logins of their own share none. */
+function shareOf({ share, credentials }: ServerSection): ServerConfig['share'] {
+  return credentials === 'agent' ? 'session' : share;
 }
 
 /**

@@ -287,6 +287,8 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
     vault: {
       fill: vault.fill,
       stampOf: vault.stampOf,
+      loginFor: vault.loginFor,
+      shownLogin: vault.shownLogin,
       async reload() {
         await changes.change({ secrets: true });
         return vault.problem;

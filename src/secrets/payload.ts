@@ -12,9 +12,14 @@ export type SecretScope = string | null;
 export interface Secrets {
   readonly global: NamedSecrets;
   readonly namespaces: ReadonlyMap<string, NamedSecrets>;
+  /**
+   * What was obtained by logging in to servers, as JSON. No folder and no program is given these.
+   * @internal
+   */
+  readonly logins: NamedSecrets;
 }
 
-export const NO_SECRETS: Secrets = { global: new Map(), namespaces: new Map() };
+export const NO_SECRETS: Secrets = { global: new Map(), namespaces: new Map(), logins: new Map() };
 
 /** A secret without its value. */
 export interface SecretStatus {
@@ -38,8 +43,30 @@ export function secretsFor(secrets: Secrets, namespace: string): NamedSecrets {
   return new Map([...secrets.global, ...secretsOf(secrets, namespace)]);
 }
 
-export function valuesOf({ global, namespaces }: Secrets): string[] {
-  return [global, ...namespaces.values()].flatMap((named) => [...named.values()]);
+export function valuesOf({ global, namespaces, logins }: Secrets): string[] {
+  const named = [global, ...namespaces.values()].flatMap((all) => [...all.values()]);
+  return [...named, ...[...logins.values()].flatMap(loginValues)];
+}
+
+/** The members of a login that are secret, at any depth. */
+const SECRET_MEMBERS = new Set(['token', 'refreshToken', 'client_secret', 'registration_access_token', 'd']);
+
+/** The secret values in a login. */
+export function loginValues(login: string): string[] {
+  const found: string[] = [];
+  JSON.parse(login, (member: string, value: unknown) => {
+    if (typeof value === 'string' && SECRET_MEMBERS.has(member)) found.push(value);
+    return value;
+  });
+  return found;
+}
+
+/** With this login under this name; null removes it. */
+export function withLogin(secrets: Secrets, name: string, login: string | null): Secrets {
+  const logins = new Map(secrets.logins);
+  if (login === null) logins.delete(name);
+  else logins.set(name, login);
+  return { ...secrets, logins };
 }
 
 /** With this value under this name; null removes it. */
@@ -62,10 +89,11 @@ export function valueProblem(value: string): string | null {
   return null;
 }
 
-export function printSecrets({ global, namespaces }: Secrets): string {
+export function printSecrets({ global, namespaces, logins }: Secrets): string {
   return canonicalJson({
     global: Object.fromEntries(global),
     namespaces: Object.fromEntries([...namespaces].map(([name, named]) => [name, Object.fromEntries(named)])),
+    ...(logins.size > 0 && { logins: Object.fromEntries(logins) }),
   });
 }
 
@@ -77,8 +105,9 @@ export function readSecrets(text: string): Secrets {
   } catch {
     throw new Error('its content is not JSON');
   }
-  const { global = {}, namespaces = {} } = toMap(value, 'its content');
+  const { global = {}, namespaces = {}, logins = {} } = toMap(value, 'its content');
   return {
+    logins: readLogins(logins),
     global: readNamed(global, '"global"'),
     namespaces: new Map(
       Object.entries(toMap(namespaces, '"namespaces"')).map(([name, named]) => {
@@ -98,6 +127,19 @@ function readNamed(value: unknown, where: string): NamedSecrets {
       const fault = valueProblem(secret);
       if (fault !== null) throw new Error(`${where}: the value of ${name} ${fault}`);
       return [name, secret];
+    }),
+  );
+}
+
+function readLogins(value: unknown): NamedSecrets {
+  return new Map(
+    Object.entries(toMap(value, '"logins"')).map(([name, login]) => {
+      try {
+        if (typeof login === 'string' && isObject(JSON.parse(login))) return [name, login];
+      } catch {
+        // The parser's message would show parts of the text.
+      }
+      throw new Error('"logins" has an entry that is not a login');
     }),
   );
 }

@@ -12,6 +12,7 @@ import { type Listed, listOffer } from './lists.ts';
 import { resolvePackage } from './package-program.ts';
 import type { UpstreamRefusal } from './refusals.ts';
 import { inSandbox } from './sandbox.ts';
+import { loginReason } from './server-login.ts';
 import type { ServerContext } from './source.ts';
 
 import { openStdio } from './stdio.ts';
@@ -25,6 +26,8 @@ export interface OpenedConnection extends LiveConnection {
 export interface ConnectionOwner {
   /** The client that it belongs to; null for one that is shared. */
   readonly client: ClientChannel | null;
+  /** The agent of that client; null if it is shared, or nobody knows yet. */
+  readonly agent: string | null;
   /** Whether the server's offer is listed. */
   readonly lists: boolean;
   /** Whether the connection is no longer wanted. */
@@ -65,10 +68,19 @@ class AttemptFailure extends Error {
   readonly status: number;
   /** Whether the dependencies of a folder could not be installed. */
   readonly lacksDependencies: boolean;
+  /** Whether somebody has to log in first. */
+  readonly needsLogin: boolean;
 
-  constructor(reason: string, hasEnded: boolean, isEarly: boolean, status: number, lacksDependencies: boolean) {
+  constructor(
+    reason: string,
+    hasEnded: boolean,
+    isEarly: boolean,
+    status: number,
+    { lacksDependencies, needsLogin }: Pick<AttemptFailure, 'lacksDependencies' | 'needsLogin'>,
+  ) {
     super(reason);
     this.lacksDependencies = lacksDependencies;
+    this.needsLogin = needsLogin;
     this.hasEnded = hasEnded;
     this.isEarly = isEarly;
     this.status = status;
@@ -83,6 +95,11 @@ export function hasEnded(error: unknown): boolean {
 /** Whether the folder could not be served because its dependencies could not be installed. */
 export function lacksDependencies(error: unknown): boolean {
   return error instanceof AttemptFailure && error.lacksDependencies;
+}
+
+/** Whether somebody has to log in before the server can be used. */
+export function needsLogin(error: unknown): boolean {
+  return error instanceof AttemptFailure && error.needsLogin;
 }
 
 /** Whether it ended even before its handshake was done. */
@@ -154,7 +171,7 @@ async function withProgram(
 
 /** The next way to try after a failure; null if there is none. */
 function nextApproach(launch: Launch, approach: Approach, failure: AttemptFailure): Approach | null {
-  if (!failure.isEarly || approach.sse || launch.kind === 'folder') return null;
+  if (!failure.isEarly || failure.needsLogin || approach.sse || launch.kind === 'folder') return null;
   // A server that was believed to be legacy may have been replaced.
   if (!approach.probe) return failure.hasEnded ? null : { ...approach, probe: true };
   const maySse = launch.kind === 'http' && launch.transport === undefined && NOT_HERE.includes(failure.status);
@@ -223,17 +240,19 @@ async function attempt(
     await connection?.close();
     const details = error instanceof GatewayError ? error.details : {};
     const hasEnded = endReason !== null || details.ended === true;
-    const reason = endReason ?? reasonOf(error, startTimeout);
-    const lacks = error instanceof GatewayError && error.code === 'dependency_error';
-    throw new AttemptFailure(reason, hasEnded, handshake === null, Number(details.status ?? 0), lacks);
+    const login = loginReason(error);
+    const reason = login ?? endReason ?? reasonOf(error, startTimeout);
+    const lacksDependencies = error instanceof GatewayError && error.code === 'dependency_error';
+    const kind = { lacksDependencies, needsLogin: login !== null };
+    throw new AttemptFailure(reason, hasEnded, handshake === null, Number(details.status ?? 0), kind);
   }
 }
 
 async function connect(
-  { key, startTimeout }: ServerConfig,
+  { key, startTimeout, credentials }: ServerConfig,
   { launch, clean }: FilledLaunch,
   { sse }: Approach,
-  { limits, redact, env, spawn, lastGood, dependenciesInstalled }: ConnectContext,
+  { limits, redact, env, spawn, lastGood, dependenciesInstalled, vault }: ConnectContext,
   owner: ConnectionOwner,
   events: ConnectionEvents,
 ): Promise<Connection> {
@@ -253,8 +272,11 @@ async function connect(
   }
   if (launch.kind === 'inline') throw new GatewayError('internal', 'Functions have no connection to open.');
   // Loaded here: most gateways have only servers on pipes, and should not wait for it at start.
-  if (sse) return (await import('./sse.ts')).openSse(launch, options, events);
-  return (await import('./http.ts')).openHttp(launch, options, events);
+  // The shared connection of agents with logins of their own is only for lists.
+  const agent = credentials === 'agent' && client !== null ? (owner.agent ?? '') : null;
+  const login = vault.loginFor(key, launch, agent);
+  if (sse) return (await import('./sse.ts')).openSse(launch, login, options, events);
+  return (await import('./http.ts')).openHttp(launch, login, options, events);
 }
 
 function reasonOf(error: unknown, startTimeout: number): string {

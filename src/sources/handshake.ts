@@ -85,8 +85,13 @@ export async function performHandshake(
   if (!probe) return enterLegacy(connection, await ask(connection, 'initialize', introduction, timeout));
   const deadline = Date.now() + timeout;
   connection.speak?.('modern', MODERN_REVISION);
-  const discover = startAsking(connection, 'server/discover', { _meta }, timeout);
-  const discovered = discover.answer.then(readDiscovery, judgeFailure);
+  let discover = startAsking(connection, 'server/discover', { _meta }, timeout);
+  const again = (error: unknown) => {
+    if (!namesModern(error)) throw error;
+    discover = startAsking(connection, 'server/discover', { _meta }, Math.max(1, deadline - Date.now()));
+    return discover.answer;
+  };
+  const discovered = discover.answer.catch(again).then(readDiscovery, judgeFailure);
   const first = await Promise.race([discovered, silence(Math.min(PROBE_WAIT, timeout / 2))]);
   if (first !== null && first !== 'silent') return enterModern(connection, first);
   connection.speak?.('legacy', null);
@@ -190,6 +195,13 @@ function requireEarlier(supported: readonly unknown[]): null {
 
 /** Statuses that say nothing about the era of a server. */
 const NO_EVIDENCE: readonly number[] = [401, 403, 407, 408, 429];
+
+/** Whether a server refused our revision and named it among those that it speaks. It is asked once more then. */
+function namesModern(error: unknown): boolean {
+  if (!(error instanceof UpstreamError) || error.code !== REVISION_UNSUPPORTED) return false;
+  const supported = (error.data as { supported?: unknown } | null)?.supported;
+  return Array.isArray(supported) && supported.includes(MODERN_REVISION);
+}
 
 /** Null if the failure of `server/discover` shows that the server is legacy. Throws any other failure. */
 function judgeFailure(error: unknown): null {

@@ -1,6 +1,7 @@
 /** One message sent to a server, and the reply: plain JSON or a stream of events. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
+import type { wireBytes } from '../protocol/rewrite.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
 import { TooLarge } from './http-failure.ts';
 import type { PendingRequest } from './pending.ts';
@@ -31,6 +32,14 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   events: SseReader | null = null;
   /** How often the stream was resumed since something arrived on it. */
   resumes: number;
+  /** The header `Authorization` that it was sent with, and how often it was refused because of that. */
+  authorization: string | null = null;
+  refusals = 0;
+  /** A message without an answer, if it may have to be sent again. */
+  body: ReturnType<typeof wireBytes> | null = null;
+  /** What the server says about a refusal. */
+  challenge = '';
+  nonce: string | null = null;
 
   constructor(connection: ExchangeEvents, pending: PendingRequest | null, maxMessage: number, resumes = 0) {
     this.#connection = connection;
@@ -47,6 +56,8 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     this.#status = status;
     const session = headers['mcp-session-id'];
     if (status === 200 && typeof session === 'string') this.#connection.session(session);
+    if (status === 401 || status === 403) this.challenge = String(headers['www-authenticate'] ?? '');
+    if (typeof headers['dpop-nonce'] === 'string') this.nonce = headers['dpop-nonce'];
     if (headers['content-type']?.startsWith('text/event-stream') !== true) return;
     const receive = (data: Buffer) => {
       // An event may have an id and no data.

@@ -1,6 +1,6 @@
 /** A connection to a server over Streamable HTTP: every message is a POST of its own. */
 import type { Dispatcher, Pool } from 'undici';
-import { GatewayError } from '../base/errors.ts';
+import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { Launch } from '../config/launch.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { Message } from '../protocol/message.ts';
@@ -23,6 +23,7 @@ import { HttpStream } from './http-stream.ts';
 import type { CloseReason, PendingRequest } from './pending.ts';
 import { poolOptions } from './pool-options.ts';
 import { type ConnectionOptions, cancelMessage, RpcConnection } from './rpc-connection.ts';
+import { loginReason, type ServerLogin } from './server-login.ts';
 import { failRequest } from './tickets.ts';
 
 export type HttpLaunch = Extract<Launch, { kind: 'http' }>;
@@ -34,9 +35,12 @@ const MOST_MESSAGES = 8;
 const RESUME = 1_000;
 const MOST_RESUMES = 5;
 const LISTEN_HEADERS = ['mcp-method', 'subscriptions/listen'];
+/** How often a message is sent again after the server refused our login. */
+const MOST_REFUSALS = 3;
 
 export async function openHttp(
   launch: HttpLaunch,
+  login: ServerLogin | null,
   options: ConnectionOptions,
   events: ConnectionEvents,
 ): Promise<Connection> {
@@ -46,7 +50,7 @@ export async function openHttp(
   const pool = await poolOptions(launch);
   const calls = new Pool(origin, { ...pool, connections: MOST_CALLS });
   const messages = new Pool(origin, { ...pool, connections: MOST_MESSAGES });
-  return new HttpConnection(launch, { calls, messages }, options, events);
+  return new HttpConnection(launch, login, { calls, messages }, options, events);
 }
 
 interface HttpPools {
@@ -60,6 +64,9 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
   readonly #launch: HttpLaunch;
   readonly #pools: HttpPools;
   readonly #path: string;
+  readonly #login: ServerLogin | null;
+  /** The header `Authorization` that is part of `#headers`. */
+  #authorization: string | null = null;
   #session: string | null = null;
   #revision: string | null = null;
   /** Built once per change: all calls have the same headers. */
@@ -67,8 +74,15 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
   /** Whether the server has asked something outside the replies to requests. */
   #asksAnywhere = false;
 
-  constructor(launch: HttpLaunch, pools: HttpPools, options: ConnectionOptions, events: ConnectionEvents) {
+  constructor(
+    launch: HttpLaunch,
+    login: ServerLogin | null,
+    pools: HttpPools,
+    options: ConnectionOptions,
+    events: ConnectionEvents,
+  ) {
     super(options, events);
+    this.#login = login;
     const { pathname, search } = new URL(launch.url);
     this.#launch = launch;
     this.#pools = pools;
@@ -76,8 +90,9 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     this.#setHeaders();
     this.channel = new HttpStream(options.maxMessage, {
       dispatch: (what, handler) => {
+        this.#takeToken();
         const headers = what.method === 'GET' ? this.#headers : this.#headers.concat(LISTEN_HEADERS);
-        pools.calls.dispatch({ path: this.#path, headers: headers, ...what }, handler);
+        this.#dispatch(pools.calls, { ...what, headers }, handler);
       },
       receive: (data) => this.received(null, data),
       forgotten: () => this.#forgotten(null),
@@ -92,9 +107,38 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
       ...['accept-encoding', 'identity'],
       ...['content-type', 'application/json'],
       ...Object.entries(this.#launch.headers).flat(),
+      ...(this.#authorization === null ? [] : ['authorization', this.#authorization]),
       ...(this.#session === null ? [] : ['mcp-session-id', this.#session]),
       ...(this.#revision === null ? [] : ['mcp-protocol-version', this.#revision]),
     ];
+  }
+
+  /** The login may have been renewed, here or by another process. */
+  #takeToken(): void {
+    if (this.#login === null) return;
+    const { header } = this.#login;
+    if (header === this.#authorization) return;
+    this.#authorization = header;
+    this.loginClean = this.#login.clean;
+    this.#setHeaders();
+  }
+
+  /** Sends at once, unless the token needs a proof with every request. */
+  #dispatch(
+    pool: Pool,
+    options: Pick<Dispatcher.DispatchOptions, 'method' | 'body'> & { readonly headers: string[] },
+    handler: Dispatcher.DispatchHandler,
+  ): void {
+    const path = this.#path;
+    if (this.#login?.isBound !== true) {
+      pool.dispatch({ path, ...options }, handler);
+      return;
+    }
+    this.#login.proof(options.method).then(
+      (proof) => pool.dispatch({ path, ...options, headers: options.headers.concat(proof) }, handler),
+      // The key in the store is not one. The server refuses the request then.
+      () => pool.dispatch({ path, ...options }, handler),
+    );
   }
 
   get mirrors(): boolean {
@@ -135,39 +179,78 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
       return failRequest(request, new GatewayError('source_unavailable', text));
     }
     const pending = this.pending.add(request);
-    const { era } = this.pending;
-    const message = request.encode(pending.id, era);
-    const mirrored = era === 'modern' ? request.headers() : null;
-    const trace = request.trace ?? null;
-    this.#post(message, pending, trace === null ? mirrored : trace.concat(mirrored ?? []), this.#pools.calls);
+    const unsettled = this.#login?.settle() ?? null;
+    if (unsettled === null) this.#postRequest(pending, 0);
+    else void unsettled.then(() => this.#postRequest(pending, 0));
     return pending;
   }
 
+  /** `refusals`: how often the server refused it because of our login. */
+  #postRequest(pending: PendingRequest, refusals: number): void {
+    const { id, request } = pending;
+    // It may have ended while it waited for a token.
+    if (this.ended || this.pending.get(id) === undefined) return;
+    const { era } = this.pending;
+    const message = request.encode(id, era);
+    const mirrored = era === 'modern' ? request.headers() : null;
+    const trace = request.trace ?? null;
+    const more = trace === null ? mirrored : trace.concat(mirrored ?? []);
+    this.#post(wireBytes(message), pending, more, this.#pools.calls, refusals);
+  }
+
   notify(message: Wire): void {
-    if (this.maySend()) this.#post(message, null, null, this.#pools.calls);
+    if (this.maySend()) this.#post(wireBytes(message), null, null, this.#pools.calls);
   }
 
   protected reply(answer: Buffer): void {
-    if (this.maySend()) this.#post(answer, null, null, this.#pools.messages);
+    if (this.maySend()) this.#post(wireBytes(answer), null, null, this.#pools.messages);
   }
 
   protected abandoned({ id, carrier }: PendingRequest, reason: string): void {
     carrier?.abort(new Error('cancelled'));
     // For a modern server, aborting the request is enough.
     if (this.pending.era === 'legacy' && this.maySend())
-      this.#post(cancelMessage(id, reason), null, null, this.#pools.messages);
+      this.#post(wireBytes(cancelMessage(id, reason)), null, null, this.#pools.messages);
   }
 
   /** `pending` is the request in the message, if there is one. */
-  #post(message: Wire, pending: PendingRequest | null, more: readonly string[] | null, pool: Pool): void {
+  #post(
+    body: ReturnType<typeof wireBytes>,
+    pending: PendingRequest | null,
+    more: readonly string[] | null,
+    pool: Pool,
+    refusals = 0,
+  ): void {
+    this.#takeToken();
     const headers = more === null ? this.#headers : this.#headers.concat(more);
-    const body = wireBytes(message);
     const exchange = new UpstreamExchange(this, pending, this.maxMessage);
+    exchange.authorization = this.#authorization;
+    exchange.refusals = refusals;
     if (pending === null) {
       exchange.size = body.length;
+      if (this.#authorization !== null) exchange.body = body;
       this.waits(body.length, 1);
     }
-    pool.dispatch({ path: this.#path, method: 'POST', headers: headers, body }, exchange);
+    this.#dispatch(pool, { method: 'POST', headers, body }, exchange);
+  }
+
+  /** The server refused our login. Renews it if that is possible, and sends the message again. False: it is not about that. */
+  #renewLogin(login: ServerLogin, exchange: UpstreamExchange, status: number): boolean {
+    const { pending, authorization, refusals, challenge, nonce, body } = exchange;
+    if (refusals >= MOST_REFUSALS || !login.concerns(status, challenge)) return false;
+    login.refused(authorization, status, challenge, nonce).then(
+      () => {
+        if (pending !== null) this.#postRequest(pending, refusals + 1);
+        else if (body !== null && this.maySend()) this.#post(body, null, null, this.#pools.messages, refusals + 1);
+      },
+      (error: unknown) => {
+        if (pending !== null) this.pending.fail(pending.id, toGatewayError(error));
+        const reason = loginReason(error);
+        // Every other call would be refused as well. The next connection waits until somebody logs in.
+        if (reason !== null) this.end(reason, { status, login: (error as GatewayError).details.login });
+      },
+    );
+    return true;
   }
 
   started(pending: PendingRequest, controller: Dispatcher.DispatchController): void {
@@ -191,6 +274,10 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     const { pending } = exchange;
     if (pending === null) this.waits(exchange.size, -1);
     if (!NOBODY_THERE.includes(status)) this.heard++;
+    const { nonce } = exchange;
+    if (nonce !== null && this.#login !== null) this.#login.nonce = nonce;
+    const isRefused = (status === 401 || status === 403) && this.#login !== null;
+    if (isRefused && this.#renewLogin(this.#login!, exchange, status)) return;
     if (this.#isForgotten(status, parts)) {
       this.#forgotten(pending);
     } else if (status >= 300) {
@@ -229,8 +316,9 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     setTimeout(() => {
       if (!isWanted()) return;
       const next = new UpstreamExchange(this, pending, this.maxMessage, resumes + 1);
+      this.#takeToken();
       const headers = [...this.#headers, 'last-event-id', lastId];
-      this.#pools.calls.dispatch({ path: this.#path, method: 'GET', headers }, next);
+      this.#dispatch(this.#pools.calls, { method: 'GET', headers }, next);
     }, retry ?? RESUME);
     return true;
   }

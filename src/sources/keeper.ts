@@ -44,6 +44,8 @@ export interface KeptServer {
 export interface KeeperRole {
   /** The client that it belongs to; null for one that is shared. */
   readonly client: ClientChannel | null;
+  /** The agent of that client; absent for a connection that is shared. Null before its first call. */
+  agent?(): string | null;
   /** Whether the server's offer is listed. Further connections to the same server have the same offer. */
   readonly lists: boolean;
   /** Milliseconds without use until it is stopped; null to keep it. */
@@ -117,6 +119,10 @@ export class ConnectionKeeper implements ConnectionOwner {
 
   get client(): ClientChannel | null {
     return this.#role.client;
+  }
+
+  get agent(): string | null {
+    return this.#role.agent?.() ?? null;
   }
 
   get lists(): boolean {

@@ -24,6 +24,8 @@ export class PrivateConnections {
   readonly #options: PrivateOptions;
   /** In the order of their last use. */
   readonly #keepers = new Map<ClientChannel, ConnectionKeeper>();
+  /** The agents of clients that have called. */
+  readonly #agents = new WeakMap<ClientChannel, string>();
   readonly #closing = new Set<Promise<void>>();
   #closed = false;
 
@@ -44,6 +46,7 @@ export class PrivateConnections {
   }
 
   call(client: ClientChannel, request: SourceRequest): Ticket {
+    if (request.agent !== undefined) this.#agents.set(client, request.agent);
     return this.#keeperOf(client).call(request);
   }
 
@@ -105,6 +108,7 @@ export class PrivateConnections {
     };
     const keeper = new ConnectionKeeper(this.#server, {
       client,
+      agent: () => this.#agents.get(client) ?? null,
       lists: false,
       idleStop: () => this.#server.config.idleStop,
       asks: () => true,

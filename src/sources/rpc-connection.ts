@@ -56,6 +56,8 @@ export abstract class RpcConnection implements Connection {
   /** Whether the connection is being closed on purpose, so that its end is not reported. */
   protected isClosing = false;
   readonly #clean: Clean | null;
+  /** The same for the tokens of a login, which change; null if there are none. */
+  protected loginClean: Clean | null = null;
 
   constructor({ source, maxMessage, redact, clean, client }: ConnectionOptions, events: ConnectionEvents) {
     this.source = source;
@@ -101,7 +103,7 @@ export abstract class RpcConnection implements Connection {
 
   /** Handles a complete message. `id` is the request whose reply it came with; null on a shared channel. */
   protected receive(message: Buffer, id: number | null): void {
-    const bytes = this.#clean === null ? message : this.#clean(message);
+    const bytes = this.#cleaned(message);
     if (bytes.length > LONG) {
       this.#receiveLong([bytes], id);
       return;
@@ -113,8 +115,13 @@ export abstract class RpcConnection implements Connection {
 
   /** Handles a complete message in the parts it came in. */
   protected receiveParts(parts: readonly Buffer[], id: number | null): void {
-    if (parts.length === 1 || this.#clean !== null) this.receive(join(parts), id);
+    if (parts.length === 1 || this.#clean !== null || this.loginClean !== null) this.receive(join(parts), id);
     else this.#receiveLong(parts, id);
+  }
+
+  #cleaned(message: Buffer): Buffer {
+    const bytes = this.#clean === null ? message : this.#clean(message);
+    return this.loginClean === null ? bytes : this.loginClean(bytes);
   }
 
   #receiveLong(parts: readonly Buffer[], id: number | null): void {
@@ -152,7 +159,7 @@ export abstract class RpcConnection implements Connection {
   /** Takes the response to request `id`, if the bytes are a response. It need not name the request. */
   protected settleReply(bytes: Buffer, id: number): void {
     try {
-      const message = readMessage(this.#clean === null ? bytes : this.#clean(bytes));
+      const message = readMessage(this.#cleaned(bytes));
       if (isResponse(message)) this.pending.settle(message, id);
     } catch {
       // Not a JSON-RPC message, so it says nothing about the request.

@@ -14,7 +14,14 @@ import { decodeString } from '../protocol/json.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { Message } from '../protocol/message.ts';
 import type { ServerAbilities } from '../store/offers.ts';
-import { FORGOTTEN, hasEndedEarly, lacksDependencies, type OpenedConnection, openServer } from './connect.ts';
+import {
+  FORGOTTEN,
+  hasEndedEarly,
+  lacksDependencies,
+  needsLogin,
+  type OpenedConnection,
+  openServer,
+} from './connect.ts';
 import type { Connection } from './connection.ts';
 import { KnownDefinitions } from './definitions.ts';
 import { Draining } from './draining.ts';
@@ -69,6 +76,8 @@ class KeptServerSource implements ServerSource, KeptServer {
   #restarts = 0;
   /** Whether its last attempt failed because its dependencies could not be installed. */
   #lacksDependencies = false;
+  /** Whether its last attempt failed because nobody is logged in. */
+  #needsLogin = false;
   /** The files that its worker could not load when it last started. */
   #problems: readonly FileProblem[] = [];
   isSse = false;
@@ -177,7 +186,9 @@ class KeptServerSource implements ServerSource, KeptServer {
     const { state } = this.#states;
     // The worker of a folder is back soon. Until then its offer stays, and calls fail with the reason.
     const isRestarting = state === 'down' && this.#restarts > 0 && this.config.launch.kind === 'folder';
-    const isListed = state === 'asleep' || state === 'starting' || isRestarting;
+    // Who has to log in again sees the tools, and each call says how.
+    const isWaiting = state === 'locked' && this.#needsLogin;
+    const isListed = state === 'asleep' || state === 'starting' || isRestarting || isWaiting;
     return this.#shared.live !== null || (isListed && this.offer !== EMPTY_OFFER);
   }
 
@@ -215,6 +226,7 @@ class KeptServerSource implements ServerSource, KeptServer {
   }
 
   status(): SourceStatus {
+    const login = this.#context.vault.shownLogin(this.config);
     return {
       ...this.#states.report(),
       revision: this.#handshake?.revision ?? null,
@@ -223,6 +235,7 @@ class KeptServerSource implements ServerSource, KeptServer {
       checks: this.#shared.checks,
       stderr: this.#context.redact(this.#stderr.text()),
       problems: this.#problems,
+      ...(login !== null && { login }),
     };
   }
 
@@ -239,7 +252,8 @@ class KeptServerSource implements ServerSource, KeptServer {
     if (state === 'asleep' || state === 'starting' || this.#shared.isStarting)
       return this.#callWhenUp(request, this.#shared.start());
     if (this.#isReturning) return this.#callWhenUp(request, this.#shared.nextStart());
-    return failRequest(request, this.unavailable(`${this.#states.detail}. Try again later`));
+    const later = this.#needsLogin ? 'Then try again' : 'Try again later';
+    return failRequest(request, this.unavailable(`${this.#states.detail}. ${later}`));
   }
 
   /** The offer that the caller knows may be that of the last run, so the item is looked up again before it is called. */
@@ -369,7 +383,8 @@ class KeptServerSource implements ServerSource, KeptServer {
     if (hasEndedEarly(error) && this.config.launch.kind === 'stdio') this.#mayProbe = !this.#mayProbe;
     this.#lacksDependencies = lacksDependencies(error);
     const reason = withoutStop(messageOf(error));
-    if (error instanceof SecretMissing) this.#states.enter('locked', reason);
+    this.#needsLogin = needsLogin(error);
+    if (error instanceof SecretMissing || this.#needsLogin) this.#states.enter('locked', reason);
     else this.#states.enter(...this.#shared.restart.schedule(reason), this.#lacksDependencies);
     this.#isReturning = false;
     this.#leases.refuse(this.unavailable(`${this.#states.detail}. Try again later`));

@@ -5,6 +5,7 @@ import type { Kind, Offer } from '../catalog/item.ts';
 import type { EnvVars } from '../config/expand.ts';
 import type { LimitsConfig } from '../config/limits.ts';
 import type { ServerConfig } from '../config/servers.ts';
+import type { ShownLogin } from '../logins/record.ts';
 import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { Message } from '../protocol/message.ts';
@@ -28,6 +29,8 @@ export interface SourceStatus extends StateReport {
   readonly stderr: string;
   /** The files of a tool folder that cannot be loaded as they are now. Its other files are served. */
   readonly problems: readonly FileProblem[];
+  /** Who Toolgate is logged in as; absent if the server did not ask. */
+  readonly login?: ShownLogin;
 }
 
 /** What every source can do. Optional members are absent if the source has nothing to do for them. */

@@ -13,52 +13,70 @@ import { failureReason, statusReason, TooLarge } from './http-failure.ts';
 import type { CloseReason, PendingRequest } from './pending.ts';
 import { poolOptions } from './pool-options.ts';
 import { type ConnectionOptions, cancelMessage, RpcConnection } from './rpc-connection.ts';
+import { loginReason, type ServerLogin } from './server-login.ts';
 import { failRequest } from './tickets.ts';
 
 export async function openSse(
   launch: HttpLaunch,
+  login: ServerLogin | null,
   options: ConnectionOptions,
   events: ConnectionEvents,
 ): Promise<Connection> {
   const { Pool } = await import('undici');
   const pool = new Pool(new URL(launch.url).origin, await poolOptions(launch));
-  return new SseConnection(launch, pool, options, events);
+  await login?.settle();
+  return new SseConnection(launch, login, pool, options, events);
 }
 
 class SseConnection extends RpcConnection {
   readonly isSse = true;
   readonly #url: URL;
   readonly #pool: Pool;
+  readonly #login: ServerLogin | null;
   readonly #headers: string[];
-  readonly #postHeaders: string[];
   /** The path for POSTs; null until the server has named it. */
   #endpoint: string | null = null;
   /** Messages that wait for the endpoint. */
   readonly #early: (() => void)[] = [];
   #abort: () => void = () => {};
+  #isRefused = false;
+  #renewed = false;
 
-  constructor(launch: HttpLaunch, pool: Pool, options: ConnectionOptions, events: ConnectionEvents) {
+  constructor(
+    launch: HttpLaunch,
+    login: ServerLogin | null,
+    pool: Pool,
+    options: ConnectionOptions,
+    events: ConnectionEvents,
+  ) {
     super(options, events);
+    this.#login = login;
     this.#url = new URL(launch.url);
     this.#pool = pool;
     this.#headers = Object.entries(launch.headers).flat();
-    this.#postHeaders = [...this.#headers, 'content-type', 'application/json'];
     this.#open();
+  }
+
+  /** With the token that is valid now. */
+  #headersNow(...more: string[]): string[] {
+    const header = this.#login?.header ?? null;
+    this.loginClean = this.#login?.clean ?? null;
+    return [...this.#headers, ...(header === null ? [] : ['authorization', header]), ...more];
   }
 
   #open(): void {
     let reader: SseReader | null = null;
     const path = `${this.#url.pathname}${this.#url.search}`;
     this.#pool.dispatch(
-      { path, method: 'GET', headers: [...this.#headers, 'accept', 'text/event-stream'] },
+      { path, method: 'GET', headers: this.#headersNow('accept', 'text/event-stream') },
       {
         onRequestStart: (controller) => {
           this.#abort = () => controller.abort(new Error('closed'));
         },
         onResponseStart: (controller, status, headers) => {
           if (status !== 200 || !String(headers['content-type'] ?? '').startsWith('text/event-stream')) {
-            this.end(statusReason(status), { status });
             controller.abort(new Error('no stream'));
+            this.#refused(status, String(headers['www-authenticate'] ?? ''));
             return;
           }
           reader = createSseReader(
@@ -71,7 +89,33 @@ class SseConnection extends RpcConnection {
           reader?.push(chunk);
         },
         onResponseEnd: () => this.end('closed its stream'),
-        onResponseError: (_controller, error) => this.end(failureReason(error)),
+        onResponseError: (_controller, error) => {
+          if (!this.#isRefused) this.end(failureReason(error));
+        },
+      },
+    );
+  }
+
+  /** There is no stream. After a refusal of our login it is opened once more, if the login can be renewed. */
+  #refused(status: number, challenge: string): void {
+    const login = this.#login;
+    this.#isRefused = true;
+    if (status !== 401 || login === null || this.#renewed || !login.concerns(status, challenge)) {
+      this.end(statusReason(status), { status });
+      return;
+    }
+    this.#renewed = true;
+    login.refused(login.header, status, challenge, null).then(
+      () => {
+        this.#isRefused = false;
+        if (!this.ended) this.#open();
+      },
+      (error: unknown) => {
+        const { login: command } = (error as GatewayError).details ?? {};
+        this.end(loginReason(error) ?? statusReason(status), {
+          status,
+          ...(command !== undefined && { login: command }),
+        });
       },
     );
   }
@@ -128,7 +172,7 @@ class SseConnection extends RpcConnection {
     const taken = () => {
       if (pending === null) this.waits(body.length, -1);
     };
-    const headers = trace === null ? this.#postHeaders : this.#postHeaders.concat(trace);
+    const headers = this.#headersNow('content-type', 'application/json', ...(trace ?? []));
     this.#pool
       .request({ path, method: 'POST', headers, body })
       .then(

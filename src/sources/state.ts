@@ -5,9 +5,9 @@ import type { StderrTail } from './stderr-tail.ts';
 /**
  * `starting`: tried for the first time, and listed already if an earlier run knew it. `asleep`: not running, but listed,
  * and started by the next call. `down`: failed, and tried again after a delay. `crash_loop`: ended again and again, and
- * tried again after a long delay. `locked`: not started, because it needs a secret that is not set. `broken`: not
- * started, because its entry in the configuration has a mistake. `untrusted`: not started, because the configuration was
- * found in a project and nobody has trusted it yet.
+ * tried again after a long delay. `locked`: not started, because it needs a secret that is not set, or a login.
+ * `broken`: not started, because its entry in the configuration has a mistake. `untrusted`: not started, because the
+ * configuration was found in a project and nobody has trusted it yet.
  */
 export type SourceState =
   | 'starting'

@@ -3,16 +3,20 @@
  * nothing keeps the filled launch. Only such servers wait until the store has been read for the first time.
  */
 import { createHmac, randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import { GatewayError, messageOf } from '../base/errors.ts';
+import { withLock } from '../base/lock.ts';
 import { withoutStop } from '../base/text.ts';
 import type { Launch } from '../config/launch.ts';
 import { fillLaunch, secretsIn } from '../config/launch-secrets.ts';
 import type { VaultConfig } from '../config/secrets-key.ts';
 import type { ServerConfig } from '../config/servers.ts';
+import { type Login, loginName, readLogin, type ShownLogin, shownLogin } from '../logins/record.ts';
 import { type Clean, createClean } from '../secrets/clean.ts';
-import { NO_SECRETS, type Secrets, secretsFor, valuesOf } from '../secrets/payload.ts';
+import { loginValues, NO_SECRETS, type Secrets, secretsFor, valuesOf, withLogin } from '../secrets/payload.ts';
 import { findKey } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
+import { createServerLogin, type LoginStore, type ServerLogin } from './server-login.ts';
 
 /** A server cannot start because a secret is not set. */
 export class SecretMissing extends GatewayError {
@@ -43,6 +47,16 @@ export interface Vault {
    * @internal
    */
   stampOf(config: ServerConfig): string | null;
+  /**
+   * The login of a server over HTTP, of all callers or of one agent; null if it never has one.
+   * @internal
+   */
+  loginFor(key: string, launch: Extract<Launch, { kind: 'http' }>, agent: string | null): ServerLogin | null;
+  /**
+   * Who is logged in to a server; null if nobody is.
+   * @internal
+   */
+  shownLogin(config: ServerConfig): ShownLogin | null;
   /** Reads the store again. Resolves to null, or to what is wrong with it; then the secrets stay as they are. */
   reload(): Promise<string | null>;
   /** What was wrong with the store when it was last read; null if nothing. */
@@ -102,7 +116,47 @@ export function createVault({ dataDir, vault, learn }: VaultOptions): OpenVault 
     return launch.kind === 'folder' ? [...new Set([...names, ...secretsFor(secrets, namespace).keys()])] : names;
   }
 
+  /** Logins of this process only, which need no person. */
+  const own = new Map<string, string>();
+  const logins: LoginStore = {
+    opened: () => last,
+    read: (name) => own.get(name) ?? secrets.logins.get(name),
+    async write(name, login, isKept) {
+      const text = login === null ? null : JSON.stringify(login);
+      if (text !== null) learn(loginValues(text));
+      if (isKept) await store.setLogin(name, text);
+      else if (text === null) own.delete(name);
+      else own.set(name, text);
+      if (isKept) secrets = withLogin(secrets, name, text);
+    },
+    alone: (work) =>
+      withLock(join(dataDir, 'logins'), async () => {
+        last = last.then(() => read(openedWith));
+        await last;
+        return work();
+      }),
+    get redactsResults() {
+      return vault().redactResults;
+    },
+  };
+  /** One for all connections of a server, so that one renewal serves all of them. */
+  const byName = new Map<string, { readonly made: string; readonly login: ServerLogin | null }>();
+
   return {
+    loginFor(key, launch, agent) {
+      const name = loginName(key, agent);
+      const made = JSON.stringify([launch, vault().redactResults]);
+      const known = byName.get(name);
+      if (known?.made === made) return known.login;
+      const login = createServerLogin(key, launch, agent, logins);
+      byName.set(name, { made, login });
+      return login;
+    },
+    shownLogin({ key, launch }) {
+      if (launch.kind !== 'http') return null;
+      const login = readLogin(logins.read(loginName(key)), launch.url);
+      return login?.token === undefined ? null : shownLogin(login);
+    },
     async fill(config) {
       const { launch, namespace } = config;
       const needed = secretsIn(launch);
@@ -119,13 +173,18 @@ export function createVault({ dataDir, vault, learn }: VaultOptions): OpenVault 
       };
     },
     stampOf(config) {
+      const { launch } = config;
       const names = namesOf(config);
-      if (names.length === 0 && config.launch.kind !== 'folder') return '';
+      if (names.length === 0 && launch.kind !== 'folder' && launch.kind !== 'http') return '';
       if (!isKnown) return null;
+      // A renewed token is the same login.
+      const text = launch.kind === 'http' ? secrets.logins.get(loginName(config.key)) : undefined;
+      const login = text === undefined ? null : (JSON.parse(text) as Login).id;
+      if (names.length === 0 && launch.kind !== 'folder' && login === null) return '';
       const given = secretsFor(secrets, config.namespace);
       const values = names.map((name) => [name, given.get(name) ?? null]);
       return createHmac('sha256', stampKey)
-        .update(JSON.stringify([vault().redactResults, values]))
+        .update(JSON.stringify([vault().redactResults, values, login]))
         .digest('hex');
     },
     opened,

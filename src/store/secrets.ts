@@ -29,6 +29,7 @@ import {
   type Secrets,
   secretsOf,
   valueProblem,
+  withLogin,
   withSecret,
 } from '../secrets/payload.ts';
 import { isNamespace, nameProblem } from '../secrets/secret-names.ts';
@@ -50,6 +51,11 @@ export interface SecretStore {
   remove(name: string, scope: SecretScope): Promise<boolean>;
   /** Applies several changes at once. */
   change(changes: readonly SecretChange[]): Promise<void>;
+  /**
+   * Keeps what was obtained by logging in to a server, as JSON; null forgets it.
+   * @internal
+   */
+  setLogin(name: string, login: string | null): Promise<void>;
   /** Encrypts all secrets with another passphrase. False if there are none. */
   rotate(passphrase: string): Promise<boolean>;
 }
@@ -121,7 +127,11 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
    * Derives keys before it takes the lock, because that takes long. If the file has another salt by then, it starts
    * over. `next` is the keyring to write with, if it differs. Returns the secrets as they were before.
    */
-  async function update(changes: readonly SecretChange[], next?: Keyring): Promise<Secrets> {
+  async function update(
+    changes: readonly SecretChange[],
+    next?: Keyring,
+    more: (secrets: Secrets) => Secrets = (secrets) => secrets,
+  ): Promise<Secrets> {
     const ring = await keyring();
     const fresh = newRecipe(rounds);
     for (;;) {
@@ -134,9 +144,8 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
         const found = await envelope();
         if (found?.salt !== before?.salt || found?.rounds !== before?.rounds) return null;
         const secrets = open(found, found === null ? key : await ring.keyFor(found));
-        const changed = changes.reduce(
-          (all, { name, scope, value }) => withSecret(all, scope, name, value ?? null),
-          secrets,
+        const changed = more(
+          changes.reduce((all, { name, scope, value }) => withSecret(all, scope, name, value ?? null), secrets),
         );
         // Read before anything is written: if it cannot be understood, nothing changes.
         const meta = await readMeta(metaFile);
@@ -204,6 +213,10 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
           ),
         );
       return isPlaceholder;
+    },
+    async setLogin(name, login) {
+      if (login === null && (await envelope()) === null) return;
+      await update([], undefined, (secrets) => withLogin(secrets, name, login));
     },
     async rotate(passphrase) {
       const next = createKeyring(checked(passphrase, 'the new one'));

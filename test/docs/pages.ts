@@ -8,6 +8,7 @@ import { isMissingPython } from '../support/needs.ts';
 import { isWide, onePart } from '../support/wide.ts';
 import { embeddingChecks } from './embedding.ts';
 import { entryChecks } from './entries.ts';
+import { loginChecks } from './logins.ts';
 import { figureChecks } from './metrics.ts';
 import { probeChecks } from './probes.ts';
 import { secretChecks } from './secrets.ts';
@@ -19,6 +20,7 @@ const checks = {
   ...figureChecks,
   ...probeChecks,
   ...secretChecks,
+  ...loginChecks,
   ...entryChecks,
   ...manifestChecks,
   ...embeddingChecks,

@@ -5,6 +5,6 @@ declare module 'oidc-provider' {
   export default class Provider {
     constructor(issuer: string, configuration: object);
     callback(): (request: IncomingMessage, response: ServerResponse) => void;
-    on(event: string, listener: (...args: unknown[]) => void): void;
+    on(event: string, listener: (context: { oidc: { params: Record<string, unknown> } }) => void): void;
   }
 }

@@ -13,6 +13,8 @@ export interface AuthorizationServer {
   rotate(): Promise<void>;
   /** Sets the lifetime of new tokens, in seconds. */
   lifetime: number;
+  /** How often a token was renewed. */
+  readonly renewals: number;
 }
 
 export const SECRET = 'a-secret-between-two-programs';
@@ -26,8 +28,14 @@ export async function startProvider(): Promise<AuthorizationServer> {
     server.close();
   });
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const made = { lifetime: 300 };
-  const open = async () => new Provider(issuer, configurationWith(await makeKey(), made)).callback();
+  const made = { lifetime: 300, renewals: 0 };
+  const open = async () => {
+    const provider = new Provider(issuer, configurationWith(await makeKey(), made));
+    provider.on('grant.success', (context) => {
+      if (context.oidc.params.grant_type === 'refresh_token') made.renewals++;
+    });
+    return provider.callback();
+  };
   let handle = await open();
   return Object.assign(made, {
     issuer,
@@ -106,8 +114,9 @@ export async function signIn(start: URL, login: string): Promise<URLSearchParams
     return response;
   };
   let place = start.href;
+  const end = start.searchParams.get('redirect_uri') ?? REDIRECT;
   for (let step = 0; step < 12; step++) {
-    if (place.startsWith(REDIRECT)) return new URL(place).searchParams;
+    if (place.startsWith(end)) return new URL(place).searchParams;
     let response = await visit(place);
     if (response.status === 200) {
       const page = await response.text();

@@ -122,7 +122,7 @@ describe.skipIf(noPython !== undefined)('toolgate secrets on a terminal', () => 
     expect(seen.text).toContain(JSON.stringify(VALUE));
     if (existsSync('/dev/shm')) expect(seen.file).toMatch(/^\/dev\/shm\//);
     expect(existsSync(dirname(seen.file))).toBe(false);
-    expect(await store.read()).toEqual({
+    expect(await store.read()).toMatchObject({
       global: new Map([['UP_TOKEN', VALUE]]),
       namespaces: new Map([['up', new Map(Object.entries({ OTHER: 'other value', NEW: 'new value' }).sort())]]),
     });

@@ -29,6 +29,7 @@ interface Check {
 
 interface Requirements {
   readonly server: readonly string[];
+  readonly client: readonly string[];
   readonly not_scored: readonly { scenario: string; leg: string }[];
 }
 
@@ -37,6 +38,42 @@ const suite = tool('@modelcontextprotocol', 'conformance');
 /** The scenarios that the official set of a revision scores. */
 export function scoredScenarios(revision: Revision): readonly string[] {
   return requirements(revision).server;
+}
+
+/** The scenarios in which the suite is the server, and whether the official set of the revision scores them. */
+export function clientScenarios(revision: Revision): readonly Pick<Verdict, 'scenario' | 'scored'>[] {
+  const { client, not_scored } = requirements(revision);
+  const unscored = not_scored.filter(({ leg }) => leg === 'client').map(({ scenario }) => scenario);
+  return [
+    ...client.map((scenario) => ({ scenario, scored: true })),
+    ...unscored.map((scenario) => ({ scenario, scored: false })),
+  ];
+}
+
+/** Runs one scenario in which the suite is the server and starts this program as its client. */
+export async function runClient(
+  program: string,
+  revision: Revision,
+  scenario: string,
+  scored: boolean,
+): Promise<Verdict> {
+  const results = tempFolder();
+  const command = `${process.execPath} ${program}`;
+  const args = ['client', '--command', command, '--scenario', scenario, '--spec-version', revision, '--force'];
+  const node = nodeFor('The suite', '22.0');
+  const cli = join(suite, 'dist', 'index.js');
+  const { stdout, stderr } = await runTool(node, [cli, ...args, '-o', results], { timeout: 120_000 });
+  const [file] = readdirSync(results, { recursive: true, encoding: 'utf8' }).filter((path) =>
+    path.endsWith('checks.json'),
+  );
+  if (file === undefined) throw new Error(`The suite tested nothing:\n${stdout}${stderr}`);
+  const checks = JSON.parse(readFileSync(join(results, file), 'utf8')) as Check[];
+  const verdict = judge(scenario, scored, checks);
+  // A client may miss what it only should do, so the suite warns. Toolgate does it.
+  const warned = checks.some(({ status }) => status === 'WARNING');
+  const output = `${stdout}${stderr}`.slice(-2_000);
+  if (verdict.outcome !== 'passed' || !warned) return { ...verdict, messages: [...verdict.messages, output] };
+  return { ...verdict, outcome: 'failed', messages: [...verdict.messages, output] };
 }
 
 /** Runs the whole set of a revision against an MCP endpoint. */

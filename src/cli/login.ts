@@ -1,0 +1,317 @@
+/** `toolgate login` and `toolgate logout`: who Toolgate is to servers that ask. No server is started. */
+import { spawn } from 'node:child_process';
+import { readAuthorities, readKeyPair } from '../base/certificates.ts';
+import { GatewayError, messageOf } from '../base/errors.ts';
+import { didYouMean, quotedList } from '../base/text.ts';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import type { OAuthSettings } from '../config/oauth.ts';
+import { toMilliseconds } from '../config/units.ts';
+import type { Callback, CallbackPage } from '../logins/callback.ts';
+import type { GrantContext } from '../logins/grants.ts';
+import { type Login, loginName, readLogin, shownLogin } from '../logins/record.ts';
+import type { HttpLaunch } from '../sources/http.ts';
+import { createVault } from '../sources/vault.ts';
+import { findKey, keyMissing } from '../store/secret-key.ts';
+import { openSecretStore, type SecretStore } from '../store/secrets.ts';
+import type { CommandIo } from './command-io.ts';
+import { loadOptions, type Options } from './options.ts';
+import { confirm, hasTerminal } from './prompts.ts';
+import { loginText } from './server-rows.ts';
+import { note, paint, plain, print, printResult } from './terminal.ts';
+import { openTrust } from './trust.ts';
+
+/** A server that can be logged in to, with its secrets filled in. */
+interface LoginTarget {
+  readonly key: string;
+  readonly launch: HttpLaunch;
+  readonly settings: OAuthSettings;
+  /** The name of the login in the store. */
+  readonly name: string;
+}
+
+const PATIENCE = '5m';
+
+export async function login([wanted]: readonly string[], options: Options, io: CommandIo): Promise<number> {
+  const config = await readConfig(options, io);
+  const targets = await targetsOf(config, wanted, options);
+  if ((await findKey(config.vault)) === null) throw keyMissing();
+  const store = openSecretStore(config.dataDir, config.vault);
+  const known = (await store.read()).logins;
+  const done: object[] = [];
+  for (const target of targets) {
+    const before = readLogin(known.get(target.name), target.launch.url);
+    const made = await logInTo(target, before, wanted !== undefined, store, options, io);
+    if (made !== null) done.push({ server: target.key, ...shownLogin(made) });
+  }
+  if (done.length === 0 && wanted === undefined && options.json !== true)
+    return print('No server asks for a login. To log in again, name one: toolgate login SERVER', io);
+  return options.json === true ? printResult(options, done, '', io) : 0;
+}
+
+async function readConfig(options: Options, io: CommandIo): Promise<Config> {
+  const loaded = await loadConfig(loadOptions(options, io));
+  const trust = openTrust(options, io);
+  await trust.ask(loaded);
+  return trust.hold(loaded);
+}
+
+/** The server of this name, or all with an address. */
+async function targetsOf(config: Config, wanted: string | undefined, { agent }: Options): Promise<LoginTarget[]> {
+  const remote = config.servers.filter(({ launch }) => launch.kind === 'http');
+  const meant = remote.filter(({ key, enabled }) => (wanted === undefined ? enabled : key === wanted));
+  if (wanted !== undefined && meant.length === 0) {
+    const other = config.servers.find(({ key }) => key === wanted);
+    const keys = remote.map(({ key }) => key);
+    throw new GatewayError(
+      'usage',
+      other === undefined
+        ? `There is no server "${wanted}".${didYouMean(wanted, keys)}${keys.length === 0 ? ' No server has a url.' : ` Choose from ${quotedList(keys)}.`}`
+        : `Server "${wanted}" is started here, and nobody logs in to it. Its keys go into the secrets: toolgate secrets set NAME`,
+    );
+  }
+  const shared = meant.find(({ credentials }) => credentials !== 'agent');
+  if (agent !== undefined && shared !== undefined)
+    throw new GatewayError(
+      'usage',
+      `All agents share the login of "${shared.key}". To give each its own, set credentials = "agent" in its entry.`,
+    );
+  const vault = createVault({ dataDir: config.dataDir, vault: () => config.vault, learn: () => {} });
+  return Promise.all(
+    meant.map(async (server) => {
+      const { launch } = await vault.fill(server);
+      const { oauth } = launch as HttpLaunch;
+      const settings: OAuthSettings = oauth || { grant: 'login' };
+      return { key: server.key, launch: launch as HttpLaunch, settings, name: loginName(server.key, agent ?? null) };
+    }),
+  );
+}
+
+/** Null if the server asks nobody who they are, and it was not named. */
+async function logInTo(
+  { key, launch, settings, name }: LoginTarget,
+  before: Login | null,
+  isNamed: boolean,
+  store: SecretStore,
+  options: Options,
+  io: CommandIo,
+): Promise<Login | null> {
+  const about = (text: string) => new GatewayError('usage', `Server "${key}" ${text}.`);
+  const isFixed = Object.keys(launch.headers).some((header) => header.toLowerCase() === 'authorization');
+  if (launch.oauth === false || isFixed || settings.grant !== 'login') {
+    if (!isNamed) return null;
+    if (isFixed) throw about('has the header Authorization in its configuration. Remove it to log in');
+    if (launch.oauth === false) throw about('has oauth = false in its configuration. Remove it to log in');
+    throw about(`gets its tokens by itself (oauth.grant is "${settings.grant}"), so nobody logs in to it`);
+  }
+  if (!isNamed && before?.token !== undefined && before.wanted === undefined) return null;
+  const [{ probe }, { createGuard }, grants] = await Promise.all([
+    import('../logins/probe.ts'),
+    import('../logins/guarded-fetch.ts'),
+    import('../logins/grants.ts'),
+  ]);
+  const { isRefused, challenge } = await probe(launch, certificatesOf(launch)).catch((error: unknown) => {
+    if (isNamed) throw about(`cannot be reached (${messageOf(error)})`);
+    return { isRefused: false, challenge: null };
+  });
+  if (!isNamed && !isRefused) return null;
+  const authorities = certificatesOf(launch).ca;
+  const guard = await createGuard(launch.url, authorities === undefined ? undefined : [authorities]);
+  const context: GrantContext = { url: launch.url, settings, guard };
+  try {
+    const made =
+      options.device === true
+        ? await atDevice(key, (redirect) => grants.startDeviceLogin(context, challenge, before, redirect), before, io)
+        : await inBrowser(
+            key,
+            (redirect) => grants.startLogin(context, challenge, before, redirect),
+            before,
+            settings,
+            {
+              options,
+              io,
+              problem: grants.grantProblem,
+            },
+          );
+    await store.setLogin(name, JSON.stringify(made));
+    if (options.json !== true)
+      print(`${paint('green', '✓', io)} ${plain(`${key}: ${loginText(shownLogin(made))}`)}.`, io);
+    return made;
+  } catch (error) {
+    if (error instanceof GatewayError && error.code !== 'source_broken') throw error;
+    throw about(grants.grantProblem(error));
+  } finally {
+    await guard.close();
+  }
+}
+
+type StartLogin = typeof import('../logins/grants.ts').startLogin;
+type StartDeviceLogin = typeof import('../logins/grants.ts').startDeviceLogin;
+
+async function inBrowser(
+  key: string,
+  start: (redirect: string) => ReturnType<StartLogin>,
+  before: Login | null,
+  { callbackPort }: OAuthSettings,
+  { options, io, problem }: { options: Options; io: CommandIo; problem(error: unknown): string },
+): Promise<Login> {
+  const { openCallback } = await import('../logins/callback.ts');
+  const port = callbackPort ?? portOf(before);
+  const callback = await openCallback(port, callbackPort === undefined);
+  const patience = patienceOf(options);
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    const started = await start(callback.redirect);
+    const returned = whenReturned(key, started, callback, problem);
+    const late = new Promise<never>((_, reject) => {
+      const text = `Nobody logged in to "${key}" in time. Run toolgate login ${key} again.`;
+      timer = setTimeout(() => reject(new GatewayError('usage', text)), patience);
+    });
+    const pasted = whenPasted(started, io);
+    const mayOpen = options['no-browser'] !== true && openBrowser(started.address, io);
+    const what = mayOpen ? 'A browser opens to log in to' : 'Open this address to log in to';
+    io.stderr.write(`${what} ${plain(key)}:\n  ${plain(started.address)}\n`);
+    if (hasTerminal(io)) note('If the browser is on another machine, paste the address here that it ends up at.', io);
+    const stopped = new Promise<never>((_, reject) => {
+      for (const signal of ['SIGINT', 'SIGTERM'] as const)
+        io.once(signal, () => reject(new GatewayError('cancelled', 'The login was stopped. Nothing was changed.')));
+    });
+    return await Promise.race([returned, pasted.done, late, stopped]).finally(pasted.stop);
+  } finally {
+    clearTimeout(timer);
+    await callback.close();
+  }
+}
+
+function patienceOf({ timeout = PATIENCE }: Options): number {
+  const ms = /^\d+(\.\d+)?(ms|s|m|h)$/.test(timeout) ? toMilliseconds(timeout) : Number.NaN;
+  if (!(ms > 0)) throw new GatewayError('usage', `--timeout ${timeout} is not a time such as 90s or 5m.`);
+  return ms;
+}
+
+/** The port of an earlier login, which the client is registered with; 0 for any. */
+function portOf(before: Login | null): number {
+  return before?.redirect == null ? 0 : Number(new URL(before.redirect).port);
+}
+
+/** Resolves when the browser has returned with a code, and the code was exchanged. */
+function whenReturned(
+  key: string,
+  started: Awaited<ReturnType<StartLogin>>,
+  callback: Callback,
+  problem: (error: unknown) => string,
+): Promise<Login> {
+  return new Promise((resolve, reject) => {
+    let hasReturned = false;
+    callback.handle = async (parameters): Promise<CallbackPage> => {
+      // A page on the internet could send a browser here, with a code of its own.
+      if (parameters.get('state') !== started.state)
+        return { title: 'Another login', text: 'This is not the login that was started here.', isFailure: true };
+      if (hasReturned)
+        return { title: 'Done', text: 'This login is over. You can close this window.', isFailure: false };
+      hasReturned = true;
+      try {
+        resolve(await started.finish(parameters));
+        return {
+          title: 'Logged in',
+          text: `Toolgate can use ${key} now. You can close this window.`,
+          isFailure: false,
+        };
+      } catch (error) {
+        reject(error);
+        return { title: 'Not logged in', text: `Server "${key}" ${problem(error)}.`, isFailure: true };
+      }
+    };
+  });
+}
+
+/** The address that a browser on another machine ended up at, typed by the person. */
+function whenPasted(
+  started: Awaited<ReturnType<StartLogin>>,
+  io: CommandIo,
+): { readonly done: Promise<Login>; stop(): void } {
+  if (!hasTerminal(io)) return { done: new Promise(() => {}), stop() {} };
+  let stop = () => {};
+  const done = new Promise<Login>((resolve, reject) => {
+    let line = '';
+    const hear = (chunk: Buffer) => {
+      line += chunk.toString();
+      if (!line.includes('\n')) return;
+      const address = line.trim();
+      line = '';
+      if (!URL.canParse(address)) return;
+      started.finish(new URL(address).searchParams).then(resolve, reject);
+    };
+    io.stdin.on('data', hear);
+    stop = () => {
+      io.stdin.off('data', hear);
+      io.stdin.pause();
+    };
+  });
+  return { done, stop: () => stop() };
+}
+
+/** False if there is no way to open one. */
+function openBrowser(address: string, io: CommandIo): boolean {
+  const { platform } = process;
+  const program =
+    io.env.BROWSER || (platform === 'darwin' ? 'open' : platform === 'win32' ? 'explorer.exe' : 'xdg-open');
+  const hasScreen = platform !== 'linux' || io.env.BROWSER || io.env.DISPLAY || io.env.WAYLAND_DISPLAY;
+  if (!hasScreen) return false;
+  // Never by a shell: the address comes from the internet.
+  const child = spawn(program, [address], { stdio: 'ignore', detached: true, env: { ...io.env } });
+  child.on('error', () => note('No browser could be started. Open the address yourself.', io));
+  child.unref();
+  return true;
+}
+
+async function atDevice(
+  key: string,
+  start: (redirect: string) => ReturnType<StartDeviceLogin>,
+  before: Login | null,
+  io: CommandIo,
+): Promise<Login> {
+  // Nothing returns there, but a client is registered with an address.
+  const { address, code, complete, done } = await start(before?.redirect ?? 'http://127.0.0.1/callback');
+  io.stderr.write(`Open this address on any device to log in to ${plain(key)}:\n  ${plain(complete ?? address)}\n`);
+  io.stderr.write(`The code is ${paint('bold', plain(code), io, 'stderr')}\n`);
+  return done;
+}
+
+function certificatesOf({ tls }: HttpLaunch): { readonly ca?: string; readonly cert?: string; readonly key?: string } {
+  if (tls === undefined) return {};
+  const own = tls.pair === null ? null : readKeyPair(tls.pair.cert, tls.pair.key, 'tls.cert', 'tls.key');
+  return {
+    ...(tls.ca !== null && { ca: readAuthorities(tls.ca, 'tls.ca') }),
+    ...(own !== null && { cert: own.cert, key: own.key }),
+  };
+}
+
+export async function logout([wanted]: readonly string[], options: Options, io: CommandIo): Promise<number> {
+  const config = await readConfig(options, io);
+  if (wanted === undefined && options.all !== true)
+    throw new GatewayError('usage', 'Name a server: toolgate logout SERVER. Or end all logins: toolgate logout --all');
+  const store = openSecretStore(config.dataDir, config.vault);
+  const { logins } = await store.read();
+  const name = wanted === undefined ? null : loginName(wanted, options.agent ?? null);
+  const meant = [...logins].filter(([one]) => name === null || one === name);
+  if (meant.length === 0) {
+    const text = wanted === undefined ? 'Nobody is logged in.' : `Nobody is logged in to "${wanted}".`;
+    return printResult(options, [], text, io);
+  }
+  if (name === null && options.yes !== true && !(await confirm(`End ${meant.length} logins?`, io))) return 1;
+  const { revoke } = await import('../logins/grants.ts');
+  const { createGuard } = await import('../logins/guarded-fetch.ts');
+  const ended: object[] = [];
+  for (const [one, text] of meant) {
+    const [server, agent = null] = JSON.parse(one) as [string, string?];
+    const made = JSON.parse(text) as Login;
+    const guard = await createGuard(made.url);
+    const isRevoked = await revoke(made, { settings: { grant: 'login' }, guard }).finally(() => guard.close());
+    await store.setLogin(one, null);
+    ended.push({ server, ...(agent !== null && { agent }), revoked: isRevoked });
+    const more = isRevoked ? '' : ' The server was not told: it offers no way, or could not be reached.';
+    if (options.json !== true) print(`Logged out of ${plain(server)}.${more}`, io);
+  }
+  return options.json === true ? printResult(options, ended, '', io) : 0;
+}

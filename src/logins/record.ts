@@ -1,0 +1,74 @@
+/** What is kept of a login: whom it is with, the tokens, and the client that they were given to. */
+import { isObject } from '../base/objects.ts';
+
+/** The client that an authorization server knows us as. */
+export type RegisteredClient = {
+  readonly client_id: string;
+  readonly client_secret?: string;
+  readonly token_endpoint_auth_method?: string;
+};
+
+export interface Login {
+  /** Another one for every time that somebody logs in. */
+  readonly id: string;
+  /** The address of the server that it is for. The token is sent nowhere else. */
+  readonly url: string;
+  /** Credentials are never used with another authorization server. */
+  readonly issuer: string;
+  /** The server as it names itself to the authorization server; null if it does not. */
+  readonly resource: string | null;
+  /** The metadata of the authorization server. */
+  readonly server: Readonly<Record<string, unknown>>;
+  readonly client: RegisteredClient;
+  /** The address that the browser returns to, which the client is registered with. */
+  readonly redirect: string | null;
+  /** Absent if a new login is needed. */
+  readonly token?: string;
+  readonly isDpop?: true;
+  readonly refreshToken?: string;
+  /** Milliseconds since 1970; absent if the authorization server does not say. */
+  readonly expires?: number;
+  /** When the token was obtained. */
+  readonly at: number;
+  readonly scopes: readonly string[];
+  /** Scopes that a call needed in addition. The next login asks for them. */
+  readonly wanted?: readonly string[];
+  /** Who logged in, as the authorization server says. */
+  readonly who?: string;
+  /** The key that the token is bound to. */
+  readonly key?: Readonly<Record<string, unknown>>;
+}
+
+/** The name of a login in the store: of a server, or of one agent at that server. */
+export function loginName(server: string, agent: string | null = null): string {
+  return JSON.stringify(agent === null ? [server] : [server, agent]);
+}
+
+/** Null if it is not for this address any more. */
+export function readLogin(text: string | undefined, url: string): Login | null {
+  if (text === undefined) return null;
+  const value: unknown = JSON.parse(text);
+  return isObject(value) && value.url === url && typeof value.issuer === 'string' ? (value as unknown as Login) : null;
+}
+
+/** What people are shown of a login. */
+export interface ShownLogin {
+  /** As the authorization server says; absent if it does not. */
+  readonly who?: string;
+  readonly issuer: string;
+  /** When the token expires, as ISO 8601; null if nobody knows. */
+  readonly expires: string | null;
+  /** Whether it is renewed by itself. */
+  readonly renews: boolean;
+  readonly scopes: readonly string[];
+}
+
+export function shownLogin({ who, issuer, expires, refreshToken, scopes }: Login): ShownLogin {
+  return {
+    ...(who !== undefined && { who }),
+    issuer,
+    expires: expires === undefined ? null : new Date(expires).toISOString(),
+    renews: refreshToken !== undefined,
+    scopes,
+  };
+}

@@ -1,0 +1,244 @@
+/**
+ * The login that requests to one server are sent with. It is renewed before it expires, by one request for all calls. What
+ * talks to authorization servers is loaded when that is needed: most servers never ask who we are.
+ */
+import { GatewayError } from '../base/errors.ts';
+import type { Launch } from '../config/launch.ts';
+import type { OAuthSettings } from '../config/oauth.ts';
+import { type LoginChallenge, readChallenge } from '../logins/challenge.ts';
+import type { GrantContext } from '../logins/grants.ts';
+import { type Login, loginName, readLogin } from '../logins/record.ts';
+import { type Clean, createClean } from '../secrets/clean.ts';
+import { NoFault } from './tickets.ts';
+
+/** Where logins are kept. */
+export interface LoginStore {
+  /** Resolves when the store has been read for the first time. */
+  opened(): Promise<unknown>;
+  read(name: string): string | undefined;
+  /** Keeps it, for this process only or in the store. */
+  write(name: string, login: Login | null, isKept: boolean): Promise<void>;
+  /** Runs while no other process renews a login, with the store as it is now. */
+  alone<T>(work: () => Promise<T>): Promise<T>;
+  /** Whether tokens are removed from the answers of the server. */
+  readonly redactsResults: boolean;
+}
+
+type HttpTarget = Extract<Launch, { kind: 'http' }>;
+
+/** A token is renewed this long before it expires, or a fifth of its life before if that is less. */
+const AHEAD = 60_000;
+const ANY_GRANT: OAuthSettings = { grant: 'login' };
+
+/** Null for a server that gets its token in another way, or none. */
+export function createServerLogin(
+  key: string,
+  launch: HttpTarget,
+  agent: string | null,
+  store: LoginStore,
+): ServerLogin | null {
+  const hasHeader = Object.keys(launch.headers).some((name) => name.toLowerCase() === 'authorization');
+  return launch.oauth === false || hasHeader ? null : new ServerLogin(key, launch, agent, store);
+}
+
+export class ServerLogin {
+  readonly #key: string;
+  readonly #launch: HttpTarget;
+  readonly #agent: string | null;
+  readonly #name: string;
+  readonly #store: LoginStore;
+  /** As it is in the store. What follows was made from it. */
+  #text: string | undefined;
+  #login: Login | null = null;
+  #header: string | null = null;
+  #clean: Clean | null = null;
+  #renewing: Promise<void> | null = null;
+  /** The last challenge: it says where the server describes itself. */
+  #challenge: LoginChallenge | null = null;
+  /** What proofs have to repeat, as the server said last. */
+  nonce: string | null = null;
+  #prove: Promise<(method: string, nonce: string | null) => Promise<string>> | null = null;
+
+  constructor(key: string, launch: HttpTarget, agent: string | null, store: LoginStore) {
+    this.#key = key;
+    this.#launch = launch;
+    this.#agent = agent;
+    this.#name = loginName(key, agent);
+    this.#store = store;
+  }
+
+  get #settings(): OAuthSettings {
+    return this.#launch.oauth || ANY_GRANT;
+  }
+
+  #look(): Login | null {
+    const text = this.#store.read(this.#name);
+    if (text === this.#text) return this.#login;
+    this.#text = text;
+    this.#login = readLogin(text, this.#launch.url);
+    const { token, isDpop, refreshToken } = this.#login ?? {};
+    this.#header = token === undefined ? null : `${isDpop ? 'DPoP' : 'Bearer'} ${token}`;
+    const values = [token, refreshToken].filter((value) => value !== undefined);
+    this.#clean = this.#store.redactsResults ? createClean(values) : null;
+    this.#prove = null;
+    return this.#login;
+  }
+
+  /** The header `Authorization`; null while there is no token. */
+  get header(): string | null {
+    this.#look();
+    return this.#header;
+  }
+
+  /** Removes the tokens from a message of the server; null if there is none. */
+  get clean(): Clean | null {
+    return this.#clean;
+  }
+
+  /** Whether each request needs a proof of its own. */
+  get isBound(): boolean {
+    return this.#login?.isDpop === true;
+  }
+
+  /** Null if requests can be sent. Otherwise resolves when they can; if the token could not be renewed, they are refused. */
+  settle(): Promise<void> | null {
+    const login = this.#look();
+    if (login?.expires === undefined || login.refreshToken === undefined) return null;
+    const left = login.expires - Date.now();
+    if (left > Math.min(AHEAD, (login.expires - login.at) / 5)) return null;
+    const renewed = this.#renew(login, null).catch(() => {});
+    return left > 0 ? null : renewed;
+  }
+
+  /** Whether a refusal is about the login. */
+  concerns(status: number, header: string): boolean {
+    if (status === 403) return readChallenge(header)?.error === 'insufficient_scope';
+    return this.#header !== null || this.#launch.oauth !== undefined || readChallenge(header) !== null;
+  }
+
+  /**
+   * The server refused a request that was sent with this header. Resolves if the request can be sent again, and rejects
+   * with what a person has to do.
+   */
+  async refused(used: string | null, status: number, header: string, nonce: string | null): Promise<void> {
+    const challenge = readChallenge(header);
+    this.#challenge = challenge ?? this.#challenge;
+    if (nonce !== null) this.nonce = nonce;
+    if (challenge?.error === 'use_dpop_nonce' && nonce !== null) return;
+    await this.#store.opened();
+    // Somebody has logged in meanwhile, or another call has renewed the token.
+    if (this.header !== null && this.header !== used) return;
+    const login = this.#login;
+    if (this.#settings.grant !== 'login') return this.#renew(login, status === 403 ? (challenge?.scopes ?? []) : null);
+    if (status === 403) throw await this.#stepUp(login, challenge?.scopes ?? []);
+    if (login?.refreshToken === undefined) throw this.#missing();
+    await this.#renew(login, null);
+  }
+
+  /** The call needs more than the login may do. */
+  async #stepUp(login: Login | null, scopes: readonly string[]): Promise<GatewayError> {
+    const missing = scopes.filter((scope) => login?.scopes.includes(scope) !== true);
+    if (login === null || missing.length === 0)
+      return this.#error(
+        `refuses this: the login is not allowed to do it${scopes.length === 0 ? '' : ` (${scopes.join(' ')})`}. Log in as somebody who is: ${this.command}`,
+      );
+    const wanted = [...new Set([...(login.wanted ?? []), ...missing])];
+    if (wanted.length !== (login.wanted ?? []).length) await this.#store.write(this.#name, { ...login, wanted }, true);
+    return this.#error(
+      `needs a login with more rights for this (${missing.join(' ')}). Run ${this.command}, then try again`,
+    );
+  }
+
+  /** What a person types to log in. */
+  get command(): string {
+    const name = /^[\w.-]+$/.test(this.#key) ? this.#key : `'${this.#key}'`;
+    return `toolgate login ${name}${this.#agent === null ? '' : ` --agent ${this.#agent}`}`;
+  }
+
+  #missing(): GatewayError {
+    return new LoginMissing(this.#key, this.command);
+  }
+
+  #error(text: string): GatewayError {
+    return new NoFault('source_unavailable', `Server "${this.#key}" ${text}.`, { details: { status: 403 } });
+  }
+
+  /** One renewal at a time; all calls wait for the same one. `wanted`: scopes that the token lacks. */
+  #renew(login: Login | null, wanted: readonly string[] | null): Promise<void> {
+    this.#renewing ??= this.#renewNow(login, wanted).finally(() => {
+      this.#renewing = null;
+    });
+    return this.#renewing;
+  }
+
+  async #renewNow(login: Login | null, wanted: readonly string[] | null): Promise<void> {
+    const [grants, { createGuard }] = await Promise.all([
+      import('../logins/grants.ts'),
+      import('../logins/guarded-fetch.ts'),
+    ]);
+    const guard = await createGuard(this.#launch.url, await this.#authorities());
+    const context: GrantContext = { url: this.#launch.url, settings: this.#settings, guard };
+    const { isOver, grantProblem } = grants;
+    try {
+      if (this.#settings.grant !== 'login') {
+        const known = login === null || wanted === null ? login : { ...login, wanted };
+        await this.#store.write(this.#name, await grants.obtain(context, this.#challenge, known), false);
+      } else await this.#store.alone(() => this.#refresh(login, context, grants));
+    } catch (error) {
+      if (error instanceof GatewayError && error.code !== 'source_broken') throw error;
+      if (login !== null && isOver(error) && this.#settings.grant === 'login') {
+        const { token: _, refreshToken: _old, ...over } = login;
+        await this.#store.write(this.#name, over, true);
+        throw this.#missing();
+      }
+      throw this.#failed(grantProblem(error));
+    } finally {
+      void guard.close();
+    }
+  }
+
+  async #refresh(
+    login: Login | null,
+    context: GrantContext,
+    { refresh }: typeof import('../logins/grants.ts'),
+  ): Promise<void> {
+    const now = this.#look();
+    // Another process was first.
+    if (now?.token !== login?.token && now?.token !== undefined) return;
+    if (now?.refreshToken === undefined) throw this.#missing();
+    await this.#store.write(this.#name, await refresh(now, context), true);
+  }
+
+  #failed(problem: string): GatewayError {
+    return new NoFault('source_unavailable', `Server "${this.#key}" ${problem}.`, { details: { status: 401 } });
+  }
+
+  async #authorities(): Promise<string[] | undefined> {
+    const ca = this.#launch.tls?.ca;
+    if (ca == null) return undefined;
+    const { readAuthorities } = await import('../base/certificates.ts');
+    return [readAuthorities(ca, 'tls.ca')];
+  }
+
+  /** The headers that prove that the token is ours, for one request. */
+  async proof(method: string): Promise<readonly string[]> {
+    const login = this.#look();
+    this.#prove ??= import('../logins/proof.ts').then(({ createProver }) => createProver(login!, this.#launch.url));
+    return ['dpop', await (await this.#prove)(method, this.nonce)];
+  }
+}
+
+/** Nobody is logged in, and somebody has to be. */
+export class LoginMissing extends NoFault {
+  constructor(key: string, command: string) {
+    super('source_unavailable', `Server "${key}" needs a login. Run ${command}, then try again.`, {
+      details: { status: 401, login: command },
+    });
+  }
+}
+
+/** What is said about a server that needs a login; null for any other failure. */
+export function loginReason(error: unknown): string | null {
+  const login = error instanceof GatewayError ? error.details.login : undefined;
+  return typeof login === 'string' ? `waits for a login: ${login}` : null;
+}

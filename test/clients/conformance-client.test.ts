@@ -1,0 +1,29 @@
+/** The official suite as a server, with Toolgate as its client: what Toolgate does towards the servers behind it. */
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { clientScenarios, explain, type Revision, runClient } from '../support/conformance-suite.ts';
+import { isWide } from '../support/wide.ts';
+
+const driver = fileURLToPath(new URL('conformance-driver.mjs', import.meta.url));
+
+/** Scenarios of extensions that do not pass yet, and why. Remove a scenario from the list when it passes. */
+const waiting: Readonly<Record<string, string>> = {};
+
+/** The usual run takes one with a login in each revision. */
+const few: Record<Revision, readonly string[]> = {
+  '2025-11-25': ['auth/metadata-var2'],
+  '2026-07-28': ['auth/scope-step-up'],
+};
+const revisions = Object.keys(few) as Revision[];
+
+describe('Toolgate as a client of the official suite', { timeout: 300_000 }, () => {
+  for (const revision of revisions) {
+    const all = clientScenarios(revision);
+    const chosen = isWide ? all : all.filter(({ scenario }) => few[revision].includes(scenario));
+    it.each(chosen)(`passes $scenario of ${revision}`, async ({ scenario, scored }) => {
+      const verdict = await runClient(driver, revision, scenario, scored);
+      const isWaiting = scenario in waiting;
+      expect(verdict.outcome === 'passed', explain([verdict])).toBe(!isWaiting);
+    });
+  }
+});
