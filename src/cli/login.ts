@@ -155,7 +155,10 @@ async function inBrowser(
   { callbackPort }: OAuthSettings,
   { options, io, problem }: { options: Options; io: CommandIo; problem(error: unknown): string },
 ): Promise<Login> {
-  const { openCallback } = await import('../logins/callback.ts');
+  const [{ openCallback }, { portOf }] = await Promise.all([
+    import('../logins/callback.ts'),
+    import('../logins/asked-login.ts'),
+  ]);
   const port = callbackPort ?? portOf(before);
   const callback = await openCallback(port, callbackPort === undefined);
   const patience = patienceOf(options);
@@ -187,11 +190,6 @@ function patienceOf({ timeout = PATIENCE }: Options): number {
   const ms = /^\d+(\.\d+)?(ms|s|m|h)$/.test(timeout) ? toMilliseconds(timeout) : Number.NaN;
   if (!(ms > 0)) throw new GatewayError('usage', `--timeout ${timeout} is not a time such as 90s or 5m.`);
   return ms;
-}
-
-/** The port of an earlier login, which the client is registered with; 0 for any. */
-function portOf(before: Login | null): number {
-  return before?.redirect == null ? 0 : Number(new URL(before.redirect).port);
 }
 
 /** Resolves when the browser has returned with a code, and the code was exchanged. */

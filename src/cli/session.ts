@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
 import { removeTemporaries } from '../base/files.ts';
+import { isLoopback } from '../base/loopback.ts';
 import { counted } from '../base/text.ts';
 import { requireOutside } from '../config/inside.ts';
 import { loadConfig } from '../config/load.ts';
@@ -34,6 +35,7 @@ export async function startGateway(
     task,
     env: io.env,
     spawn: io.spawn,
+    isLocal: isLoopback(options.host ?? config.http.host),
     ...(io.listWait !== undefined && { listWait: io.listWait }),
     ...(level === 'debug' && { printed: (source, message) => writeLog({ level: 'debug', source, message }, io) }),
     ...(audit !== undefined && { audit }),

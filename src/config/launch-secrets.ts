@@ -7,7 +7,7 @@ import { fillIn, referencesIn, referTo } from '../secrets/reference.ts';
 import { environmentSecrets, headerSecrets, looksSecret, urlSecrets } from '../secrets/secret-values.ts';
 import { type EnvVars, expand, variablesIn } from './expand.ts';
 import { isHeaderValue, isHttpUrl, type Launch, SECRET_VARIABLE } from './launch.ts';
-import { mapOAuth, oauthTexts } from './oauth.ts';
+import { mapOAuth, oauthSecrets, oauthTexts } from './oauth.ts';
 import type { ServerSection } from './servers.ts';
 
 /** The names of the secrets that a launch refers to. */
@@ -79,7 +79,7 @@ export function secretValues(servers: readonly ServerSection[], env: EnvVars): s
   return [...new Set([...environmentSecrets(env), ...servers.flatMap((server) => serverSecrets(server, env))])];
 }
 
-function serverSecrets({ env: variables, headers, url }: ServerSection, env: EnvVars): string[] {
+function serverSecrets({ env: variables, headers, url, oauth }: ServerSection, env: EnvVars): string[] {
   const text = (written: string): string => {
     const expansion = expand(written, env, referTo);
     return 'text' in expansion ? expansion.text : '';
@@ -97,5 +97,6 @@ function serverSecrets({ env: variables, headers, url }: ServerSection, env: Env
     ...environmentSecrets(texts(variables)),
     ...headerSecrets(texts(headers)),
     ...urlSecrets(text(url ?? '')),
+    ...(oauth ? oauthSecrets(oauth).map(text) : []),
   ];
 }

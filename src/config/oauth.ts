@@ -171,3 +171,9 @@ export function mapOAuth(oauth: OAuthSettings, fill: (text: string) => string): 
     ) as Value;
   return { ...filled(oauth), ...(oauth.idp !== undefined && { idp: filled(oauth.idp) }) };
 }
+
+/** The texts that are secret themselves, if they are not written as references. */
+export function oauthSecrets({ clientSecret, privateKey, assertion, idp }: Section<typeof oauthShape>): string[] {
+  const all = [clientSecret, privateKey, assertion, idp?.clientSecret, idp?.idToken];
+  return all.filter((one) => typeof one === 'string');
+}

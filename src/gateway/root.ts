@@ -116,6 +116,11 @@ export interface GatewayOptions {
    * @internal
    */
   readonly listWait?: number;
+  /**
+   * Whether all callers are on this machine, so that their browsers can return to it after a login.
+   * @internal
+   */
+  readonly isLocal?: boolean;
   /** The task that all callers except the operator work on: they see nothing outside of it. */
   readonly task?: Task | null;
 }
@@ -308,12 +313,13 @@ export class Root {
   }
 
   /** The parts of the gateway that sources use. */
-  #sourceContext(dataDir: string, { spawn = spawnServer, printed }: GatewayOptions): SourceContext {
+  #sourceContext(dataDir: string, { spawn = spawnServer, printed, isLocal = false }: GatewayOptions): SourceContext {
     return {
       instance: this.instance,
       env: markInside(this.config, this.env),
       spawn,
       vault: this.vault,
+      asksLogins: isLocal,
       events: this.events,
       redact: this.redactor.redact,
       offers: this.offers,

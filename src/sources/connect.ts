@@ -112,7 +112,16 @@ export const FORGOTTEN = 'has forgotten the session';
 
 type ConnectContext = Pick<
   ServerContext,
-  'instance' | 'limits' | 'eras' | 'redact' | 'vault' | 'env' | 'spawn' | 'lastGood' | 'dependenciesInstalled'
+  | 'instance'
+  | 'limits'
+  | 'eras'
+  | 'asksLogins'
+  | 'redact'
+  | 'vault'
+  | 'env'
+  | 'spawn'
+  | 'lastGood'
+  | 'dependenciesInstalled'
 >;
 
 export async function openServer(
@@ -252,12 +261,12 @@ async function connect(
   { key, startTimeout, credentials }: ServerConfig,
   { launch, clean }: FilledLaunch,
   { sse }: Approach,
-  { limits, redact, env, spawn, lastGood, dependenciesInstalled, vault }: ConnectContext,
+  { limits, redact, env, spawn, lastGood, dependenciesInstalled, vault, asksLogins }: ConnectContext,
   owner: ConnectionOwner,
   events: ConnectionEvents,
 ): Promise<Connection> {
   const { client } = owner;
-  const options = { source: key, maxMessage: limits().message, client, redact, clean };
+  const options = { source: key, maxMessage: limits().message, client, redact, clean, asksLogins };
   const stderr = (chunk: Buffer) => owner.stderr(chunk);
   if (launch.kind === 'stdio') {
     return openStdio(spawn(launch), { ...options, stderr }, events);

@@ -20,10 +20,11 @@ import {
   TooLarge,
 } from './http-failure.ts';
 import { HttpStream } from './http-stream.ts';
+import { askToLogIn, canBeSent } from './login-question.ts';
 import type { CloseReason, PendingRequest } from './pending.ts';
 import { poolOptions } from './pool-options.ts';
 import { type ConnectionOptions, cancelMessage, RpcConnection } from './rpc-connection.ts';
-import { loginReason, type ServerLogin } from './server-login.ts';
+import { helpsLogin, loginReason, type ServerLogin } from './server-login.ts';
 import { failRequest } from './tickets.ts';
 
 export type HttpLaunch = Extract<Launch, { kind: 'http' }>;
@@ -65,6 +66,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
   readonly #pools: HttpPools;
   readonly #path: string;
   readonly #login: ServerLogin | null;
+  readonly #asksLogins: boolean;
   /** The header `Authorization` that is part of `#headers`. */
   #authorization: string | null = null;
   #session: string | null = null;
@@ -83,6 +85,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
   ) {
     super(options, events);
     this.#login = login;
+    this.#asksLogins = options.asksLogins === true;
     const { pathname, search } = new URL(launch.url);
     this.#launch = launch;
     this.#pools = pools;
@@ -244,12 +247,22 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
         else if (body !== null && this.maySend()) this.#post(body, null, null, this.#pools.messages, refusals + 1);
       },
       (error: unknown) => {
-        if (pending !== null) this.pending.fail(pending.id, toGatewayError(error));
+        if (pending !== null && !this.#askForLogin(login, pending, error))
+          this.pending.fail(pending.id, toGatewayError(error));
         const reason = loginReason(error);
         // Every other call would be refused as well. The next connection waits until somebody logs in.
         if (reason !== null) this.end(reason, { status, login: (error as GatewayError).details.login });
       },
     );
+    return true;
+  }
+
+  /** The caller may be able to log in at once. False: it is not asked. */
+  #askForLogin(login: ServerLogin, pending: PendingRequest, error: unknown): boolean {
+    const { request } = pending;
+    if (!this.#asksLogins || !helpsLogin(error) || !canBeSent(request)) return false;
+    if (!this.pending.withdraw(pending.id)) return true;
+    pending.next = askToLogIn(request, login, () => this.events.unsent(request));
     return true;
   }
 

@@ -195,10 +195,10 @@ export class ConnectionKeeper implements ConnectionOwner {
   }
 
   /** Sends a call after this start. `send` throws if it must not be sent any more. */
-  callAfter(start: Promise<Connection>, request: SourceRequest, send: (connection: Connection) => Ticket): Ticket {
-    return this.#defer(request, this.#within(start, this.#longestWait(request)), (connection) => {
+  callAfter<T>(start: Promise<T>, request: SourceRequest, send: (started: T) => Ticket): Ticket {
+    return this.#defer(request, this.#within(start, this.#longestWait(request)), (started) => {
       request.recheck?.();
-      return send(connection);
+      return send(started);
     });
   }
 

@@ -26,6 +26,8 @@ export interface ConnectionOptions {
   readonly clean: Clean | null;
   /** The client that the connection belongs to; null for a shared one. */
   readonly client: ClientChannel | null;
+  /** Whether callers may be asked to log in, because their browsers can return to this machine. Absent: they may not. */
+  readonly asksLogins?: boolean;
 }
 
 /** More messages and bytes than these do not wait for a server over HTTP. */

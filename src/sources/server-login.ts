@@ -5,6 +5,7 @@
 import { GatewayError } from '../base/errors.ts';
 import type { Launch } from '../config/launch.ts';
 import type { OAuthSettings } from '../config/oauth.ts';
+import type { AskedLogin } from '../logins/asked-login.ts';
 import { type LoginChallenge, readChallenge } from '../logins/challenge.ts';
 import type { GrantContext } from '../logins/grants.ts';
 import { type Login, loginName, readLogin } from '../logins/record.ts';
@@ -42,7 +43,8 @@ export function createServerLogin(
 }
 
 export class ServerLogin {
-  readonly #key: string;
+  /** The name of the server. */
+  readonly key: string;
   readonly #launch: HttpTarget;
   readonly #agent: string | null;
   readonly #name: string;
@@ -53,6 +55,7 @@ export class ServerLogin {
   #header: string | null = null;
   #clean: Clean | null = null;
   #renewing: Promise<void> | null = null;
+  #asked: Promise<AskedLogin> | null = null;
   /** The last challenge: it says where the server describes itself. */
   #challenge: LoginChallenge | null = null;
   /** What proofs have to repeat, as the server said last. */
@@ -60,7 +63,7 @@ export class ServerLogin {
   #prove: Promise<(method: string, nonce: string | null) => Promise<string>> | null = null;
 
   constructor(key: string, launch: HttpTarget, agent: string | null, store: LoginStore) {
-    this.#key = key;
+    this.key = key;
     this.#launch = launch;
     this.#agent = agent;
     this.#name = loginName(key, agent);
@@ -146,21 +149,66 @@ export class ServerLogin {
     if (wanted.length !== (login.wanted ?? []).length) await this.#store.write(this.#name, { ...login, wanted }, true);
     return this.#error(
       `needs a login with more rights for this (${missing.join(' ')}). Run ${this.command}, then try again`,
+      true,
     );
+  }
+
+  /** A login in a browser, for callers that can be sent there; the same one for all of them. */
+  begin(): Promise<AskedLogin> {
+    this.#asked ??= this.#begin().catch((error: unknown) => {
+      this.#asked = null;
+      throw error;
+    });
+    return this.#asked;
+  }
+
+  async #begin(): Promise<AskedLogin> {
+    const [{ beginLogin }, { createGuard }, { grantProblem }] = await Promise.all([
+      import('../logins/asked-login.ts'),
+      import('../logins/guarded-fetch.ts'),
+      import('../logins/grants.ts'),
+    ]);
+    const guard = await createGuard(this.#launch.url, await this.#authorities());
+    const context: GrantContext = { url: this.#launch.url, settings: this.#settings, guard };
+    const save = (login: Login) => this.#store.write(this.#name, login, true);
+    const failed = (error: unknown) => {
+      void guard.close();
+      return error instanceof GatewayError && error.code !== 'source_broken'
+        ? error
+        : this.#failed(grantProblem(error));
+    };
+    try {
+      const { address, done } = await beginLogin(this.key, context, this.#challenge, this.#look(), save);
+      const over = done.then(
+        () => {
+          this.#asked = null;
+          void guard.close();
+        },
+        (error: unknown) => {
+          this.#asked = null;
+          throw failed(error);
+        },
+      );
+      over.catch(() => {});
+      return { address, done: over };
+    } catch (error) {
+      throw failed(error);
+    }
   }
 
   /** What a person types to log in. */
   get command(): string {
-    const name = /^[\w.-]+$/.test(this.#key) ? this.#key : `'${this.#key}'`;
+    const name = /^[\w.-]+$/.test(this.key) ? this.key : `'${this.key}'`;
     return `toolgate login ${name}${this.#agent === null ? '' : ` --agent ${this.#agent}`}`;
   }
 
   #missing(): GatewayError {
-    return new LoginMissing(this.#key, this.command);
+    return new LoginMissing(this.key, this.command);
   }
 
-  #error(text: string): GatewayError {
-    return new NoFault('source_unavailable', `Server "${this.#key}" ${text}.`, { details: { status: 403 } });
+  #error(text: string, isStepUp = false): GatewayError {
+    const details = { status: 403, ...(isStepUp && { helps: 'login' }) };
+    return new NoFault('source_unavailable', `Server "${this.key}" ${text}.`, { details });
   }
 
   /** One renewal at a time; all calls wait for the same one. `wanted`: scopes that the token lacks. */
@@ -210,7 +258,7 @@ export class ServerLogin {
   }
 
   #failed(problem: string): GatewayError {
-    return new NoFault('source_unavailable', `Server "${this.#key}" ${problem}.`, { details: { status: 401 } });
+    return new NoFault('source_unavailable', `Server "${this.key}" ${problem}.`, { details: { status: 401 } });
   }
 
   async #authorities(): Promise<string[] | undefined> {
@@ -235,6 +283,11 @@ export class LoginMissing extends NoFault {
       details: { status: 401, login: command },
     });
   }
+}
+
+/** Whether another login would help. */
+export function helpsLogin(error: unknown): boolean {
+  return loginReason(error) !== null || (error instanceof GatewayError && error.details.helps === 'login');
 }
 
 /** What is said about a server that needs a login; null for any other failure. */

@@ -30,13 +30,14 @@ import { ConnectionKeeper, type KeptServer } from './keeper.ts';
 import { type FileProblem, problemText } from './last-good.ts';
 import { Leases } from './leases.ts';
 import { Lists } from './lists.ts';
+import { askToLogIn, canBeSent } from './login-question.ts';
 import { PrivateConnections } from './private.ts';
 import { RefusalRetries, type UpstreamRefusal } from './refusals.ts';
 import type { ResourceSubscriptions, ServerContext, ServerSource, SourceStatus } from './source.ts';
 import type { StartTurn } from './start-queue.ts';
 import { StateHistory } from './state.ts';
 import { PrintedLines, StderrTail } from './stderr-tail.ts';
-import { failRequest, NoFault } from './tickets.ts';
+import { deferRequest, failRequest, NoFault } from './tickets.ts';
 import { SecretMissing } from './vault.ts';
 
 /** If a server forgets its session more often than this in a row, reconnecting is delayed. */
@@ -252,14 +253,35 @@ class KeptServerSource implements ServerSource, KeptServer {
     if (state === 'asleep' || state === 'starting' || this.#shared.isStarting)
       return this.#callWhenUp(request, this.#shared.start());
     if (this.#isReturning) return this.#callWhenUp(request, this.#shared.nextStart());
+    if (this.#canAskLogin(request)) return this.#askToLogIn(request);
     const later = this.#needsLogin ? 'Then try again' : 'Try again later';
     return failRequest(request, this.unavailable(`${this.#states.detail}. ${later}`));
   }
 
+  #canAskLogin(request: SourceRequest): boolean {
+    return this.#needsLogin && this.#context.asksLogins && canBeSent(request);
+  }
+
+  /** The caller can be sent to where a person logs in. The call goes on after that. */
+  #askToLogIn(request: SourceRequest): Ticket {
+    const { vault } = this.#context;
+    return deferRequest(request, vault.fill(this.config), ({ launch }) => {
+      const login = launch.kind === 'http' ? vault.loginFor(this.config.key, launch, null) : null;
+      if (login === null) throw this.unavailable(this.#states.detail);
+      return askToLogIn(request, login, () => this.#callWhenUp(request, this.#shared.start(), false));
+    });
+  }
+
   /** The offer that the caller knows may be that of the last run, so the item is looked up again before it is called. */
-  #callWhenUp(request: SourceRequest, start: Promise<Connection>): Ticket {
+  #callWhenUp(request: SourceRequest, start: Promise<Connection>, mayAsk = true): Ticket {
     this.#turn?.skip();
-    return this.#shared.callAfter(start, request, (connection) => {
+    // Null: somebody has to log in first, and the caller can.
+    const started = start.catch((error: unknown) => {
+      if (mayAsk && this.#canAskLogin(request)) return null;
+      throw error;
+    });
+    return this.#shared.callAfter(started, request, (connection) => {
+      if (connection === null) return this.#askToLogIn(request);
       const { item } = request;
       const { items } = this.offer;
       if (item !== undefined && !items.some(({ kind, name }) => kind === item.kind && name === item.name)) {

@@ -100,6 +100,8 @@ export interface SourceContext {
   /** The current limits. A new configuration replaces them. */
   limits(): LimitsConfig;
   readonly vault: Vault;
+  /** Whether callers may be asked to log in, because their browsers can return to this machine. */
+  readonly asksLogins: boolean;
   /** The environment that servers inherit. */
   readonly env: EnvVars;
   readonly spawn: Spawn;

@@ -15,20 +15,26 @@ export interface AuthorizationServer {
   lifetime: number;
   /** How often a token was renewed. */
   readonly renewals: number;
+  /** Keeps back the answers to requests for tokens from now on, as if they were lost. */
+  losesAnswers: boolean;
 }
 
 export const SECRET = 'a-secret-between-two-programs';
 export const REDIRECT = 'http://127.0.0.1:9/callback';
 
 export async function startProvider(): Promise<AuthorizationServer> {
-  const server = createServer((request, response) => handle(request, response));
+  const made = { lifetime: 300, renewals: 0, losesAnswers: false };
+  const server = createServer((request, response) => {
+    if (made.losesAnswers && request.url === '/token') response.end = () => response;
+    handle(request, response);
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   atEnd(() => {
     server.closeAllConnections();
     server.close();
   });
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const made = { lifetime: 300, renewals: 0 };
+
   const open = async () => {
     const provider = new Provider(issuer, configurationWith(await makeKey(), made));
     provider.on('grant.success', (context) => {

@@ -1,0 +1,77 @@
+/** A caller that can be sent to an address is asked to log in, in both eras, and its call goes on after that. */
+import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type AuthorizationServer, signIn, startProvider } from '../identity/provider.ts';
+import { runCli } from '../support/cli.ts';
+import { startModernStdio, startStdio } from '../support/gateway.ts';
+import { tempFolder } from '../support/temp.ts';
+import { type GuardedServer, startGuarded } from './guarded-server.ts';
+import { KEY, logIn } from './login.ts';
+
+let provider: AuthorizationServer;
+let guarded: GuardedServer;
+let config: string;
+
+beforeAll(async () => {
+  provider = await startProvider();
+  guarded = await startGuarded(provider.issuer);
+  config = `controls = []\nshared = false\n[servers.remote]\nurl = "${guarded.url}"\n`;
+});
+
+/** A folder in which the tools are known from an earlier login. */
+async function usedBefore(): Promise<string> {
+  const cwd = tempFolder({ 'tools.toml': config });
+  expect((await logIn(cwd, 'alice')).code).toBe(0);
+  expect((await runCli(['list'], { cwd, env: KEY })).stdout).toContain('remote_whoami');
+  await runCli(['logout', 'remote'], { cwd, env: KEY });
+  return cwd;
+}
+
+/** Opens the address as a person would, and returns to Toolgate. */
+async function openIt(url: string, user: string): Promise<void> {
+  const back = new URL(new URL(url).searchParams.get('redirect_uri')!);
+  back.search = (await signIn(new URL(url), user)).toString();
+  expect((await fetch(back)).status).toBe(200);
+}
+
+const textOf = (answer: object) => (answer as { content: { text: string }[] }).content[0]!.text;
+const CALL = { name: 'remote_whoami', arguments: {} };
+
+describe('a client that can open addresses', () => {
+  it('is asked in a session, and the call goes on', async () => {
+    const cwd = await usedBefore();
+    const { client } = await startStdio({ cwd, env: KEY, capabilities: { elicitation: { url: {} } } });
+    const asked: unknown[] = [];
+    client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
+      asked.push(params.message);
+      await openIt((params as { url: string }).url, 'bob');
+      return { action: 'accept' };
+    });
+    guarded.callers.length = 0;
+    expect(textOf(await client.callTool(CALL))).toBe('done');
+    expect(guarded.callers).toEqual(['bob']);
+    expect(asked).toEqual([expect.stringContaining('Log in to "remote"')]);
+    // More rights are asked for in the same way.
+    expect(textOf(await client.callTool({ ...CALL, name: 'remote_more' }))).toBe('done');
+    expect(asked).toHaveLength(2);
+  });
+
+  it('is asked without a session, and the call goes on', async () => {
+    const cwd = await usedBefore();
+    const { client } = await startModernStdio({ cwd, env: KEY, capabilities: { elicitation: { url: {} } } });
+    client.setRequestHandler('elicitation/create', async ({ params }) => {
+      await openIt((params as { url: string }).url, 'carol');
+      return { action: 'accept' };
+    });
+    guarded.callers.length = 0;
+    expect(textOf(await client.callTool(CALL))).toBe('done');
+    expect(guarded.callers).toEqual(['carol']);
+  });
+
+  it('may refuse, and is told what to do', async () => {
+    const cwd = await usedBefore();
+    const { client } = await startStdio({ cwd, env: KEY, capabilities: { elicitation: { url: {} } } });
+    client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'decline' }));
+    expect(textOf(await client.callTool(CALL))).toContain('needs a login. Run toolgate login remote, then try again.');
+  });
+});
