@@ -16,6 +16,8 @@ const WIDE = [
   'test/docs/pages-2.test.ts',
   'test/docs/pages-3.test.ts',
   'test/docs/pages-4.test.ts',
+  'test/logins/device.test.ts',
+  'test/logins/lost-renewal.test.ts',
   'test/activation/real-servers.test.ts',
   'test/servers/package-installs.test.ts',
   'test/servers/package-installs-uv.test.ts',

@@ -86,6 +86,7 @@ function configurationWith(key: JWK, made: { readonly lifetime: number }): objec
       clientCredentials: { enabled: true },
       registration: { enabled: true },
       devInteractions: { enabled: true },
+      deviceFlow: { enabled: true },
       resourceIndicators: {
         enabled: true,
         useGrantedResource: () => true,

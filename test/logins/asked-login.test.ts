@@ -1,4 +1,5 @@
 /** A caller that can be sent to an address is asked to log in, in both eras, and its call goes on after that. */
+import { cpSync } from 'node:fs';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type AuthorizationServer, signIn, startProvider } from '../identity/provider.ts';
@@ -10,20 +11,22 @@ import { KEY, logIn } from './login.ts';
 
 let provider: AuthorizationServer;
 let guarded: GuardedServer;
-let config: string;
+/** The tools are known there from an earlier login, and nobody is logged in now. */
+let used: string;
 
 beforeAll(async () => {
   provider = await startProvider();
   guarded = await startGuarded(provider.issuer);
-  config = `controls = []\nshared = false\n[servers.remote]\nurl = "${guarded.url}"\n`;
+  const config = `controls = []\nshared = false\n[servers.remote]\nurl = "${guarded.url}"\n`;
+  used = tempFolder({ 'tools.toml': config });
+  expect((await logIn(used, 'alice')).code).toBe(0);
+  expect((await runCli(['list'], { cwd: used, env: KEY })).stdout).toContain('remote_whoami');
+  await runCli(['logout', 'remote'], { cwd: used, env: KEY });
 });
 
-/** A folder in which the tools are known from an earlier login. */
-async function usedBefore(): Promise<string> {
-  const cwd = tempFolder({ 'tools.toml': config });
-  expect((await logIn(cwd, 'alice')).code).toBe(0);
-  expect((await runCli(['list'], { cwd, env: KEY })).stdout).toContain('remote_whoami');
-  await runCli(['logout', 'remote'], { cwd, env: KEY });
+function copyOfUsed(): string {
+  const cwd = tempFolder();
+  cpSync(used, cwd, { recursive: true, filter: (path) => !path.includes('/run') });
   return cwd;
 }
 
@@ -39,7 +42,7 @@ const CALL = { name: 'remote_whoami', arguments: {} };
 
 describe('a client that can open addresses', () => {
   it('is asked in a session, and the call goes on', async () => {
-    const cwd = await usedBefore();
+    const cwd = copyOfUsed();
     const { client } = await startStdio({ cwd, env: KEY, capabilities: { elicitation: { url: {} } } });
     const asked: unknown[] = [];
     client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
@@ -57,7 +60,7 @@ describe('a client that can open addresses', () => {
   });
 
   it('is asked without a session, and the call goes on', async () => {
-    const cwd = await usedBefore();
+    const cwd = copyOfUsed();
     const { client } = await startModernStdio({ cwd, env: KEY, capabilities: { elicitation: { url: {} } } });
     client.setRequestHandler('elicitation/create', async ({ params }) => {
       await openIt((params as { url: string }).url, 'carol');
@@ -69,7 +72,7 @@ describe('a client that can open addresses', () => {
   });
 
   it('may refuse, and is told what to do', async () => {
-    const cwd = await usedBefore();
+    const cwd = copyOfUsed();
     const { client } = await startStdio({ cwd, env: KEY, capabilities: { elicitation: { url: {} } } });
     client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'decline' }));
     expect(textOf(await client.callTool(CALL))).toContain('needs a login. Run toolgate login remote, then try again.');
