@@ -42,7 +42,8 @@ const FIRST: Readonly<Record<Language, { readonly file: string; readonly text: s
 /** Throws if the name is not valid for a namespace. It becomes part of paths. */
 export function requireName(name: string): void {
   const why = nameProblem(name);
-  if (why !== null) throw new GatewayError('usage', `${JSON.stringify(name.slice(0, 100))} cannot be a namespace: ${why}.`);
+  if (why !== null)
+    throw new GatewayError('usage', `${JSON.stringify(name.slice(0, 100))} cannot be a namespace: ${why}.`);
 }
 
 export interface CreatedNamespace {
