@@ -126,7 +126,7 @@ it('toolgate connect waits for a gateway that starts later, and toolgate wait wa
   const late = await startAt(port, tempFolder());
   await connecting;
   expect((await waiting).code).toBe(0);
-  const { code, stderr } = await runCli(['wait', `http://127.0.0.1:${await freePort()}`, '--timeout', '1s']);
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/is not ready after 1 s: .*ECONNREFUSED/)]);
+  const { code, stderr } = await runCli(['wait', `http://127.0.0.1:${await freePort()}`, '--timeout', '3s']);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/is not ready after 3 s: .*ECONNREFUSED/)]);
   await late.stop();
 });
