@@ -8,7 +8,7 @@ import { type OpenDock, openDock } from '../support/open-dock.ts';
 import { waitFor } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
 import { useProcesses } from '../support/switch.ts';
-import { isWide } from '../support/wide.ts';
+import { isWide, onePart } from '../support/wide.ts';
 
 useProcesses();
 
@@ -114,11 +114,12 @@ for (const { name, ending, file, usesHelper, helper, syntaxError, throwing, miss
         [named('zz')]: file({ steady: 'good', zz: 'good' }),
       });
       await dock.lists('hot_one', 'hot_steady', 'hot_zz');
-      for (const [text, reason] of [
+      const mistakes: [string, string | RegExp][] = [
         [throwing, 'not today'],
         [missingPackage, /not.there/],
         [badTool, 'zz'],
-      ] as const) {
+      ];
+      for (const [text, reason] of onePart(3, mistakes)) {
         dock.put(named('zz'), text);
         await waitFor(() => {
           const [problem] = dock.gateway.statuses().flatMap(({ problems }) => problems);

@@ -6,7 +6,7 @@ import { waitFor } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
 import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
-import { isWide } from '../support/wide.ts';
+import { isWide, onePart } from '../support/wide.ts';
 
 useProcesses();
 
@@ -50,7 +50,8 @@ for (const { name, file, spin, hello, skip } of cases) {
     it('is ended by its own timeout, and its neighbours go on', async () => {
       const dock = await openDock({ [`x/${file}`]: spin, [`x/b${file}`]: hello, 'other/a.ts': HELLO_TS });
       await dock.lists('other_hello', 'x_hello', 'x_spin', 'x_spin_later');
-      for (const spinning of ['x_spin', 'x_spin_later']) {
+      // Each of them ends its worker.
+      for (const spinning of onePart(2, ['x_spin', 'x_spin_later'])) {
         const started = performance.now();
         const spun = dock.call(spinning).then(
           ({ text }) => JSON.parse(text) as { code: string },
