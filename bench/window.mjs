@@ -12,7 +12,7 @@ import { cpuOf, scratch, start, stop } from './processes.mjs';
 const INITIALIZE = { protocolVersion: PROTOCOL_VERSION, capabilities: {}, clientInfo: { name: 'bench', version: '1' } };
 const CALLERS = [1, 32];
 /** One more process that passes bytes on: as much again as a gateway takes for a small call. */
-const LIMIT = 2;
+const LIMIT = 2.5;
 
 export async function windowCalls({ plan, progress }) {
   const upstreams = stdioUpstreams();

@@ -4,7 +4,6 @@ import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { describe, expect, it } from 'vitest';
-import { startIssuer } from '../identity/issuer.ts';
 import { clientPair, makeAuthority, type Pair, pemOf, serverPair } from '../support/certificates.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { runCli } from '../support/cli.ts';
@@ -12,6 +11,7 @@ import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { isMissing } from '../support/needs.ts';
 import { waitFor } from '../support/processes.ts';
 import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
+import { startIssuer } from './issuer.ts';
 
 /** A cloned project and a user who has not seen it yet. */
 function project(files: Files) {
