@@ -267,7 +267,7 @@ async function measureCost(count) {
   for (let round = 0; round < 5; round++) for (const query of QUERIES) search.find(query, 5);
   const query = (cpu() - start) / (5 * QUERIES.length);
   const again = [];
-  for (let edition = 1; edition <= 5; edition++) {
+  for (let edition = 1; edition <= 9; edition++) {
     contributions[0] = contribution('service-0', 1, serverTools(0, size, edition));
     const next = engine.buildCatalog(1 + edition, contributions, []);
     start = cpu();
@@ -279,11 +279,54 @@ async function measureCost(count) {
     'CPU-ms per query': query,
     'CPU-ms for the index': build,
     'MB of the index': bytes / 2 ** 20,
-    'CPU-ms after 100 tools changed': again.sort((a, b) => a - b)[2],
+    'CPU-ms after 100 tools changed': again.sort((a, b) => a - b)[4],
   };
 }
 
-function print(all, cost) {
+/** CPU of this process for a call through the gateway, in microseconds: without the control, and after searches. */
+async function measureCalls(count) {
+  const { configFromValue, createGateway, openLocalDoor } = await import('../dist/index.js');
+  const upstream = fileURLToPath(new URL('./upstream-stdio.mjs', import.meta.url));
+  const folder = mkdtempSync(join(tmpdir(), 'bench-search-'));
+  const openWith = async (controls) => {
+    const servers = { up: { command: process.execPath, args: [upstream, '--tools', String(count)] } };
+    const data = join(folder, controls.join() || 'none');
+    const gateway = createGateway(configFromValue({ servers, controls, data_dir: data, audit: { enabled: false } }));
+    await gateway.tried();
+    const door = openLocalDoor(gateway, 'own', 'default');
+    if (controls.length > 0) await door.callTool('search_tools', { queries: ['list records', 'echo'] });
+    const name = controls.length > 0 ? 'call_tool' : 'up_echo';
+    const args = controls.length > 0 ? { name: 'up_echo', arguments: { text: 'x' } } : { text: 'x' };
+    return {
+      gateway,
+      direct: () => door.callTool('up_echo', { text: 'x' }),
+      through: () => door.callTool(name, args),
+      door,
+    };
+  };
+  const plain = await openWith([]);
+  const searched = await openWith(['search']);
+  await searched.door.callTool('describe_tools', { names: ['up_echo'], activate: true });
+  const ways = { plain: plain.direct, searched: searched.direct, through: searched.through };
+  const spent = { plain: [], searched: [], through: [] };
+  // In turns, so that other load on the machine affects all of them alike.
+  for (let round = 0; round < 12; round++)
+    for (const [way, call] of round % 2 === 0 ? Object.entries(ways) : Object.entries(ways).reverse()) {
+      const start = cpu();
+      for (let i = 0; i < 500; i++) await call();
+      if (round > 1) spent[way].push(((cpu() - start) * 1_000) / 500);
+    }
+  await Promise.all([plain.gateway.close(), searched.gateway.close()]);
+  rmSync(folder, { recursive: true });
+  const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
+  return {
+    'CPU-µs per call': median(spent.plain),
+    'after searches': median(spent.searched),
+    'with call_tool': median(spent.through),
+  };
+}
+
+function print(all, cost, calls) {
   const digits = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(value < 10 ? 3 : 1));
   const table = (rows) => {
     const keys = [...new Set(rows.flatMap(Object.keys))];
@@ -303,10 +346,14 @@ function print(all, cost) {
       `${table(all)}\n\nRecall is the share of the tools needed; tokens are those of five results, one for every four characters.\n\n`,
     );
   else process.stdout.write('No sets of queries: give their folder with --sets or SEARCH_SETS.\n\n');
-  process.stdout.write(`${table([cost])}\n`);
+  process.stdout.write(`${table([cost])}\n\n`);
+  if (calls !== null) process.stdout.write(`${table([calls])}\n`);
+  else process.stdout.write('What a call costs is measured with a build: npm run build.\n');
 }
 
 const sets = flags.sets === '' ? [] : await Promise.all(readSets(flags.sets).map(measureSet));
 const cost = await measureCost(Number(flags.tools));
-if (flags.json) process.stdout.write(`${JSON.stringify({ sets, cost })}\n`);
-else print(sets, cost);
+const isBuilt = existsSync(new URL('../dist/index.js', import.meta.url));
+const calls = isBuilt ? await measureCalls(Number(flags.tools)) : null;
+if (flags.json) process.stdout.write(`${JSON.stringify({ sets, cost, calls })}\n`);
+else print(sets, cost, calls);

@@ -4,6 +4,9 @@ import { tokensText } from '../catalog/tokens.ts';
 import type { FirstList } from '../controls/first-list.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 
+/** With more tools than this, a search costs a model less than a catalog. */
+const MANY = 60;
+
 /** More agents than this are only counted. */
 const MOST_AGENTS = 5;
 
@@ -60,7 +63,12 @@ function changes(lists: readonly FirstList[]): string[] {
     case 'activate':
     case 'search':
     case 'enable':
-      return ['To show more from the start: active_toolsets = ["NAME_*"], or controls = [] for all.'];
+      return [
+        'To show more from the start: active_toolsets = ["NAME_*"], or controls = [] for all.',
+        ...(partial.until === 'activate' && partial.tools > MANY
+          ? ['For so many tools controls = "auto" is better: a model then searches them.']
+          : []),
+      ];
     case 'equip':
       return ['To show more from the start: --equip-toolset NAME, where NAME is a server, a saved toolset, or all.'];
     default:

@@ -52,6 +52,15 @@ describe('toolgate serve says after its servers', () => {
     expect(all).not.toContain('To show more');
   });
 
+  it('that many tools are better searched, and what a client that searches sees', async () => {
+    const many = server('basic', '--tools', Array.from({ length: 61 }, (_, i) => `t${i}`).join());
+    const text = await servedText({ 'tools.toml': serversToml({ big: many }) });
+    expect(text).toContain('For so many tools controls = "auto" is better: a model then searches them.');
+    const auto = await servedText({ 'tools.toml': `controls = "auto"\n${serversToml({ big: many })}` });
+    expect(auto).toMatch(/^A client sees 3 of 64 tools and finds the others by search; about [\d,]+ tokens\. To show/m);
+    expect(auto).not.toContain('For so many tools');
+  });
+
   it('the same once only, if it is stopped while a server is still starting', async () => {
     const held = { slow: server('basic', '--start-when', join(tempFolder(), 'never')) };
     const files = { 'tools.toml': `start_wait = "2s"\n${toml}\n${serversToml(held)}` };

@@ -38,6 +38,8 @@ export interface ItemSearch {
   find(query: string, most: number, filter?: SearchFilter): Matches;
 }
 
+const NO_QUERIES: readonly string[] = [];
+
 /** Milliseconds of work at a time. */
 const PIECE = 4;
 
@@ -84,13 +86,14 @@ async function build(catalog: Catalog, examples: Examples): Promise<ItemSearch> 
     if (bag === undefined || bag.purpose !== purpose) {
       bag = { purpose, bag: packBag(vocabulary, documentOf(entry, purpose)) };
       known.set(entry, bag);
+      if (performance.now() >= pause) {
+        await setImmediate();
+        pause = performance.now() + PIECE;
+      }
     }
     const queries =
-      examples.size === 0 ? [] : [...(examples.get(canonicalName(entry)) ?? []), ...(examples.get(name) ?? [])];
+      examples.size === 0 ? NO_QUERIES : [...(examples.get(canonicalName(entry)) ?? []), ...(examples.get(name) ?? [])];
     bags.push(queries.length === 0 ? bag.bag : withExamples(vocabulary, bag.bag, queries));
-    if (performance.now() < pause) continue;
-    await setImmediate();
-    pause = performance.now() + PIECE;
   }
   return createSearch(found, vocabulary, bags);
 }
