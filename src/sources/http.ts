@@ -247,23 +247,33 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
         else if (body !== null && this.maySend()) this.#post(body, null, null, this.#pools.messages, refusals + 1);
       },
       (error: unknown) => {
-        if (pending !== null && !this.#askForLogin(login, pending, error))
-          this.pending.fail(pending.id, toGatewayError(error));
-        const reason = loginReason(error);
-        // Every other call would be refused as well. The next connection waits until somebody logs in.
-        if (reason !== null) this.end(reason, { status, login: (error as GatewayError).details.login });
+        const mayAsk = pending !== null && this.#asksLogins && helpsLogin(error) && canBeSent(pending.request);
+        if (!mayAsk) {
+          this.#notLoggedIn(pending, status, error);
+          return;
+        }
+        // The request stays open, so that the connection does too, and its clock stands still.
+        const resume = pending.pause();
+        askToLogIn(pending.request, login, {
+          goOn: () => {
+            resume();
+            this.#postRequest(pending, refusals + 1);
+          },
+          giveUp: (failure) => {
+            resume();
+            this.#notLoggedIn(pending, status, failure);
+          },
+        });
       },
     );
     return true;
   }
 
-  /** The caller may be able to log in at once. False: it is not asked. */
-  #askForLogin(login: ServerLogin, pending: PendingRequest, error: unknown): boolean {
-    const { request } = pending;
-    if (!this.#asksLogins || !helpsLogin(error) || !canBeSent(request)) return false;
-    if (!this.pending.withdraw(pending.id)) return true;
-    pending.next = askToLogIn(request, login, () => this.events.unsent(request));
-    return true;
+  #notLoggedIn(pending: PendingRequest | null, status: number, error: unknown): void {
+    if (pending !== null) this.pending.fail(pending.id, toGatewayError(error));
+    const reason = loginReason(error);
+    // Every other call would be refused as well. The next connection waits until somebody logs in.
+    if (reason !== null && status === 401) this.end(reason, { status, login: (error as GatewayError).details.login });
   }
 
   started(pending: PendingRequest, controller: Dispatcher.DispatchController): void {

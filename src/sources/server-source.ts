@@ -265,11 +265,12 @@ class KeptServerSource implements ServerSource, KeptServer {
   /** The caller can be sent to where a person logs in. The call goes on after that. */
   #askToLogIn(request: SourceRequest): Ticket {
     const { vault } = this.#context;
-    return deferRequest(request, vault.fill(this.config), ({ launch }) => {
+    const asked = vault.fill(this.config).then(({ launch }) => {
       const login = launch.kind === 'http' ? vault.loginFor(this.config.key, launch, null) : null;
       if (login === null) throw this.unavailable(this.#states.detail);
-      return askToLogIn(request, login, () => this.#callWhenUp(request, this.#shared.start(), false));
+      return new Promise<void>((goOn, giveUp) => askToLogIn(request, login, { goOn, giveUp }));
     });
+    return deferRequest(request, asked, () => this.#callWhenUp(request, this.#shared.start(), false));
   }
 
   /** The offer that the caller knows may be that of the last run, so the item is looked up again before it is called. */
