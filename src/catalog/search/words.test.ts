@@ -14,6 +14,7 @@ describe('the words of a text', () => {
     ['ｆｕｌｌ', ['full']],
     ['天気予報', ['天気', '気予', '予報']],
     ['图 search文件', ['图', 'search', '文件']],
+    ['\u0301\u0302 \u0345', []],
     ['', []],
   ])('of %j', (text, words) => {
     expect(wordsIn(text)).toEqual(words);
@@ -40,7 +41,7 @@ describe('the words of a text', () => {
   it('are found in any text, quickly', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {
-        expect(wordsIn(text).every((word) => word !== '' && word === word.toLowerCase())).toBe(true);
+        expect(wordsIn(text)).not.toContain('');
         expect(termsOf(text).join()).toBe(termsOf(text).join());
       }),
       { numRuns: runs(2_000) },

@@ -83,8 +83,11 @@ function addParts(words: string[], run: string): void {
     .slice(0, 200)
     .split(CASE_CHANGE)
     .flatMap((part) => part.split(DIGIT_CHANGE));
-  for (const part of parts) words.push(fold(part));
-  if (parts.length === 2 && run.length <= 12) words.push(fold(run));
+  // A run of marks alone leaves nothing.
+  for (const part of parts.length === 2 && run.length <= 12 ? [...parts, run] : parts) {
+    const word = fold(part);
+    if (word !== '') words.push(word);
+  }
 }
 
 function fold(word: string): string {
