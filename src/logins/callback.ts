@@ -59,6 +59,8 @@ export async function openCallback(port: number, isOptional: boolean): Promise<C
       `The browser cannot return: port ${port} is taken (${error.code}). End the program that has it, or set oauth.callback_port to the port of another registered address.`,
     );
   });
+  // A gateway that ends does not wait for a person who never came.
+  server.unref();
   callback.redirect = `http://127.0.0.1:${(server.address() as AddressInfo).port}${PATH}`;
   return callback;
 }
