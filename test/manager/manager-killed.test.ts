@@ -165,6 +165,7 @@ it(`leaves whole files and a core that answers, ${KILLS} times killed at random 
     () => ['delete_namespace', { name: 'extra' }],
     () => ['reload_core', {}],
   ];
+  const first = random.number(operations.length);
   for (let round = 0; round < KILLS; round++) {
     const manager = startCli(['manager', '--port', '0'], {
       cwd: core.cwd,
@@ -175,7 +176,7 @@ it(`leaves whole files and a core that answers, ${KILLS} times killed at random 
     });
     let isKilled = false;
     // Each round begins with the next operation, so that every one of them is cut.
-    let next = round;
+    let next = first + round;
     const working = (async () => {
       const { client } = await connectHttp(url!, { authorization });
       while (!isKilled) {
