@@ -42,6 +42,8 @@ const WIDE = [
   'test/deploy/debian.test.ts',
   'test/scripts/test-runner-faults.test.ts',
 ];
+/** These run with `npm run soak` too, and take longer there. */
+const LONGER = ['test/toolsets/walk.test.ts', 'test/tool-folders/many-namespaces.test.ts'];
 /** These need a process of their own: they replace clocks that modules keep, or measure code that other tests have warmed up. */
 const ALONE = [
   'src/calls/limits/breaker.test.ts',
@@ -81,7 +83,7 @@ export default defineConfig({
     // The provider warns that it is not for production.
     onConsoleLog: (log) => !log.includes('oidc-provider '),
     projects: soak
-      ? [{ extends: true, test: { name: 'soak', include: ['test/soak/**/*.test.ts'] } }]
+      ? [{ extends: true, test: { name: 'soak', include: ['test/soak/**/*.test.ts', ...LONGER] } }]
       : [
           {
             extends: true,

@@ -3,9 +3,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { startProvider } from '../identity/provider.ts';
-import { startGuarded } from '../logins/guarded-server.ts';
+import { startProvider } from '../support/authorization-server.ts';
 import { type Check, toPattern } from '../support/docs-page.ts';
+import { startGuarded } from '../support/guarded-server.ts';
 
 const browser = fileURLToPath(new URL('../logins/browser.mjs', import.meta.url));
 

@@ -14,12 +14,12 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { OAuthClientInformationMixed, OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { type AuthorizationServer, REDIRECT, SECRET, signIn, startProvider } from '../support/authorization-server.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { initialize } from '../support/raw-http.ts';
 import { server, serversToml } from '../support/server.ts';
-import { type AuthorizationServer, REDIRECT, SECRET, signIn, startProvider } from './provider.ts';
 
 let provider: AuthorizationServer;
 let gateway: HttpGateway;

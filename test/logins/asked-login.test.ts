@@ -2,11 +2,11 @@
 import { cpSync } from 'node:fs';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type AuthorizationServer, signIn, startProvider } from '../identity/provider.ts';
+import { type AuthorizationServer, signIn, startProvider } from '../support/authorization-server.ts';
 import { runCli } from '../support/cli.ts';
 import { startModernStdio, startStdio } from '../support/gateway.ts';
+import { type GuardedServer, startGuarded } from '../support/guarded-server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { type GuardedServer, startGuarded } from './guarded-server.ts';
 import { KEY, logIn } from './login.ts';
 
 let provider: AuthorizationServer;

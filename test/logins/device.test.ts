@@ -1,11 +1,11 @@
 /** A login on another device, with a code. The provider sets the pause between questions, so this takes some seconds. */
 import { expect, it } from 'vitest';
-import { startProvider } from '../identity/provider.ts';
+import { startProvider } from '../support/authorization-server.ts';
 import { within } from '../support/child.ts';
 import { runCli, startCli } from '../support/cli.ts';
+import { startGuarded } from '../support/guarded-server.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
-import { startGuarded } from './guarded-server.ts';
 import { KEY } from './login.ts';
 
 it('logs in with a code that is confirmed elsewhere', async () => {

@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type AuthorizationServer, startProvider } from '../identity/provider.ts';
+import { type AuthorizationServer, startProvider } from '../support/authorization-server.ts';
 import { filesIn } from '../support/canary.ts';
 import { runCli } from '../support/cli.ts';
 import { type StdioGateway, startStdio } from '../support/gateway.ts';
+import { type GuardedServer, startGuarded } from '../support/guarded-server.ts';
 import { waitFor } from '../support/processes.ts';
-import { type GuardedServer, startGuarded } from './guarded-server.ts';
 import { KEY, logIn } from './login.ts';
 
 let provider: AuthorizationServer;

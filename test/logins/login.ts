@@ -1,6 +1,6 @@
 /** Logs in with `toolgate login`, as a person with a browser would. */
 import { expect } from 'vitest';
-import { signIn } from '../identity/provider.ts';
+import { signIn } from '../support/authorization-server.ts';
 import { within } from '../support/child.ts';
 import { startCli } from '../support/cli.ts';
 import { waitFor } from '../support/processes.ts';

@@ -1,10 +1,10 @@
 /** The gateway is killed while a token is being renewed: the old one is gone, the new one was never received. */
 import { expect, it } from 'vitest';
-import { startProvider } from '../identity/provider.ts';
+import { startProvider } from '../support/authorization-server.ts';
 import { runCli } from '../support/cli.ts';
 import { startStdio } from '../support/gateway.ts';
+import { startGuarded } from '../support/guarded-server.ts';
 import { waitFor } from '../support/processes.ts';
-import { startGuarded } from './guarded-server.ts';
 import { KEY, logIn } from './login.ts';
 
 it('asks for a login after kill -9 in the middle of a renewal, and the secrets stay readable', async () => {

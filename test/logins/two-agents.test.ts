@@ -1,11 +1,11 @@
 /** Each agent acts with its own login at a server, and none with that of another. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type AuthorizationServer, startProvider } from '../identity/provider.ts';
+import { type AuthorizationServer, startProvider } from '../support/authorization-server.ts';
 import { runCli } from '../support/cli.ts';
 import type { HttpConnection } from '../support/connection.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { type GuardedServer, startGuarded } from '../support/guarded-server.ts';
 import { waitFor } from '../support/processes.ts';
-import { type GuardedServer, startGuarded } from './guarded-server.ts';
 import { KEY, logIn } from './login.ts';
 
 let provider: AuthorizationServer;

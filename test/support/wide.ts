@@ -4,6 +4,8 @@
  * tenth with every commit, because the seed of a run comes from it (`scripts/vitest-setup.mjs`).
  */
 export const isWide = process.env.WIDE === '1';
+/** Whether this is `npm run soak`. */
+export const isSoak = process.env.SOAK === '1';
 
 export function some<T>(all: readonly T[], few: readonly T[]): readonly T[] {
   return isWide ? all : few;

@@ -11,13 +11,14 @@ import { waitFor } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
 import { createRandom } from '../support/random.ts';
 import { useProcesses } from '../support/switch.ts';
+import { isSoak } from '../support/wide.ts';
 
 useProcesses();
 
 /** Long enough for a worker on a busy machine. */
 const PATIENCE = 60_000;
-const COUNT = 6;
-const FAULTS = 15;
+const COUNT = isSoak ? 20 : 6;
+const FAULTS = isSoak ? 40 : 15;
 
 const TS = {
   file: 'tools.ts',

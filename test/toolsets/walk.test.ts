@@ -14,7 +14,7 @@ import { createRandom, type Random } from '../support/random.ts';
 import { replaceFile } from '../support/running-gateway.ts';
 import { tempFolder } from '../support/temp.ts';
 import { BUILT_IN, control, refs, THREE } from '../support/toolsets.ts';
-import { isWide } from '../support/wide.ts';
+import { isSoak, isWide } from '../support/wide.ts';
 
 const TOOLS: Readonly<Record<string, readonly string[]>> = {
   git: ['status', 'commit', 'log'],
@@ -124,9 +124,9 @@ async function controlWhenFree(client: Listing, name: string, args: object): Pro
 }
 
 /** A wide run walks ten times as far, from several places. `SEED=n` sets the first one. */
-const STEPS = isWide ? 50 : 15;
+const STEPS = isSoak ? 300 : isWide ? 50 : 15;
 const FIRST = createRandom().seed;
-const SEEDS = Array.from({ length: isWide ? 3 : 1 }, (_, i) => FIRST + i);
+const SEEDS = Array.from({ length: isSoak || isWide ? 3 : 1 }, (_, i) => FIRST + i);
 
 it.each(SEEDS)(
   'after every step every client has what its toolset says, nothing else, and was told once (seed %i)',

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import Provider from 'oidc-provider';
-import { atEnd } from '../support/cleanup.ts';
+import { atEnd } from './cleanup.ts';
 
 export interface AuthorizationServer {
   readonly issuer: string;

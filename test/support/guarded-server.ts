@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose';
-import { atEnd } from '../support/cleanup.ts';
+import { atEnd } from './cleanup.ts';
 
 export interface GuardedServer {
   /** The MCP endpoint. */
