@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import { isAbsolute, join } from 'node:path';
+import { basename, dirname, isAbsolute, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { GatewayError } from '../../base/errors.ts';
@@ -65,7 +65,7 @@ export async function fetchRepository(url: string, config: RepositoriesConfig, w
       await mkdir(draft);
       const commit = await fetchInto(draft);
       await writeFile(join(draft, 'origin.json'), JSON.stringify({ url, commit }));
-      await rm(folder, { recursive: true, force: true });
+      await removeWhole(folder);
       await rename(draft, folder);
       await keepQuota(root, folder, config);
       return { url, folder, commit };
@@ -292,8 +292,18 @@ async function keepQuota(root: string, kept: string, { quota, keep }: Repositori
     // A draft belongs to a clone that is under way, unless it is old.
     const isOld = Date.now() - used > (isDraft ? 3_600_000 : keep);
     room -= await sizeOf(path);
-    if (isOld || (room < 0 && !isDraft)) await rm(path, { recursive: true, force: true }).catch(() => {});
+    if (isOld || (room < 0 && !isDraft)) await removeWhole(path).catch(() => {});
   }
+}
+
+/** Renamed first: a process that is killed here leaves no half of a clone in its place, only a draft that is removed later. */
+async function removeWhole(path: string): Promise<void> {
+  const aside = join(dirname(path), `.${basename(path).replace(/^\./, '')}.${randomBytes(6).toString('hex')}.old`);
+  const isThere = await rename(path, aside).then(
+    () => true,
+    () => false,
+  );
+  await rm(isThere ? aside : path, { recursive: true, force: true });
 }
 
 async function sizeOf(folder: string): Promise<number> {
