@@ -7,6 +7,8 @@ export type Program =
   | 'promtool'
   | 'zsh'
   | 'fish'
-  | 'mandoc';
+  | 'mandoc'
+  | 'dpkg'
+  | 'ruby';
 export const programs: Record<Program, { readonly what: string; find(): string | undefined }>;
 export function whyMissing(name: Program): string | undefined;

@@ -38,6 +38,8 @@ export const programs = {
   zsh: { what: 'zsh', find: () => onPath('zsh'), packages: ['zsh'] },
   fish: { what: 'fish', find: () => onPath('fish'), packages: ['fish'] },
   mandoc: { what: 'mandoc', find: () => onPath('mandoc'), packages: ['mandoc'] },
+  dpkg: { what: 'dpkg-deb', find: () => onPath('dpkg-deb'), packages: ['dpkg'] },
+  ruby: { what: 'Ruby', find: () => onPath('ruby'), packages: ['ruby'] },
   promtool: { what: 'promtool of Prometheus', find: () => onPath('promtool'), packages: [] },
 };
 

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { root } from '../support/docs-page.ts';
+import { isMissing } from '../support/needs.ts';
 import { tempFolder } from '../support/temp.ts';
 
 const run = promisify(execFile);
-const has = (program: string) => spawnSync(program, ['--version']).status === 0;
 
-describe.skipIf(!has('dpkg-deb'))('the Debian package', () => {
+describe.skipIf(isMissing('dpkg'))('the Debian package', () => {
   it('is installed, works, and is removed without a trace', async () => {
     const file = join(tempFolder(), 'toolgate.deb');
     await run(process.execPath, [join(root, 'deploy/debian/build.mjs'), file], { cwd: root });
@@ -59,10 +59,14 @@ describe('the Homebrew formula', () => {
     expect(stdout).toContain(`sha256 "${createHash('sha256').update('x').digest('hex')}"`);
     expect(stdout).toContain('url "https://example.org/toolgate-0.1.0.tgz"');
     expect(stdout).toContain('license "Apache-2.0"');
-    if (has('ruby')) {
-      const checked = spawnSync('ruby', ['-wc'], { input: stdout, encoding: 'utf8' });
-      expect([checked.stdout, checked.stderr]).toEqual(['Syntax OK\n', '']);
-    }
     await expect(make(join(folder, 'toolgate.tgz'), 'https://x"; system("evil")')).rejects.toThrow('Usage');
+  });
+
+  it.skipIf(isMissing('ruby'))('is Ruby', async () => {
+    const folder = tempFolder({ 'toolgate.tgz': 'x' });
+    const args = [join(folder, 'toolgate.tgz'), 'https://example.org/toolgate-0.1.0.tgz'];
+    const { stdout } = await run(process.execPath, [join(root, 'deploy/homebrew/formula.mjs'), ...args]);
+    const checked = spawnSync('ruby', ['-wc'], { input: stdout, encoding: 'utf8' });
+    expect([checked.stdout, checked.stderr]).toEqual(['Syntax OK\n', '']);
   });
 });
