@@ -50,6 +50,9 @@ const ALONE = [
   'src/calls/parked.test.ts',
   'src/base/pattern.test.ts',
   'src/base/backoff.test.ts',
+  'test/http/http-streams.test.ts',
+  'test/policy/seeing.test.ts',
+  'test/modern-clients/modern-streams.test.ts',
 ];
 /**
  * Files that take long start first, so that none of them runs alone at the end. Before them those with a process of their own:
