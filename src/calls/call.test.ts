@@ -58,7 +58,7 @@ const sink: Sink = {
 };
 
 function callOf(...steps: Step[]): Call {
-  const caller = { counter: { inFlight: 0 }, view: () => ({ catalog: catalogOf() }) } as unknown as Caller;
+  const caller = { counter: { inFlight: 0 }, found: null, view: () => ({ catalog: catalogOf() }) } as unknown as Caller;
   const call = new Call(context, caller, message, sink, null);
   call.steps = steps;
   return call;

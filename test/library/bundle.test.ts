@@ -29,7 +29,7 @@ describe('the package', () => {
   it('has the documentation page in its code, for programs that are bundled with it', () => {
     const page = readFileSync(join(dist, 'docs.html'), 'utf8');
     const files = readdirSync(join(dist, 'chunks')).map((name) => readFileSync(join(dist, 'chunks', name), 'utf8'));
-    expect(files.filter((text) => text.includes('<!doctype html>'))).toHaveLength(1);
+    expect(files.filter((text) => text.includes('<main id="tools">'))).toHaveLength(1);
     expect(files.join('')).not.toContain('DOCS_PAGE');
     expect(page).toContain('<main id="tools">');
   });
@@ -52,7 +52,7 @@ describe('the command line', () => {
   });
 
   it('loads no gateway to connect to a remote one', () => {
-    expect(bytesLoaded(chunk('connect'))).toBeLessThan(120_000);
+    expect(bytesLoaded(chunk('connect'))).toBeLessThan(130_000);
   });
 
   it.each(['secrets', 'namespaces', 'toolsets'])('loads no prompts for toolgate %s', (command) => {

@@ -150,6 +150,7 @@ it(`leaves whole files and a core that answers, ${KILLS} times killed at random 
     }
   })();
   let written = 0;
+  let begun = 0;
   const at = { namespace: 'web', filename: 'say.ts' };
   const operations: readonly (() => [string, Record<string, unknown>])[] = [
     () => ['write_tool', { ...at, code: code(`text${written++ % 1_000}`) }],
@@ -175,16 +176,19 @@ it(`leaves whole files and a core that answers, ${KILLS} times killed at random 
       throw new Error(`round ${round}: ${error.message}\n${manager.stderr()}`);
     });
     let isKilled = false;
+    const before = begun;
     // Each round begins with the next operation, so that every one of them is cut.
     let next = first + round;
     const working = (async () => {
       const { client } = await connectHttp(url!, { authorization });
       while (!isKilled) {
         const [name, args] = operations[next++ % operations.length]!();
+        begun++;
         await client.callTool({ name, arguments: args });
       }
     })().catch(() => {});
-    await sleep(50 + random.number(400));
+    await waitFor(() => begun > before);
+    await sleep(random.number(400));
     manager.signal('SIGKILL');
     isKilled = true;
     await manager.exited;
@@ -193,6 +197,6 @@ it(`leaves whole files and a core that answers, ${KILLS} times killed at random 
   }
   isOver = true;
   await calling;
-  expect(written).toBeGreaterThan(0);
+  expect(begun).toBeGreaterThanOrEqual(KILLS);
   expect({ failed, hasCalls: calls > 10 }).toEqual({ failed: 0, hasCalls: true });
 }, 1_800_000);
