@@ -78,7 +78,7 @@ export default defineConfig({
     watch: false,
     pool: 'forks',
     // Most tests wait most of the time. With processes everywhere they do not, and long tests measure memory and how quickly calls are answered.
-    maxWorkers: soak ? 2 : isWide ? 5 : 6,
+    maxWorkers: soak ? 2 : isWide ? 5 : 8,
     sequence: { sequencer: LongFirst },
     // Several times what a busy machine needs. Processes everywhere take longer.
     testTimeout: isWide ? 120_000 : 60_000,
