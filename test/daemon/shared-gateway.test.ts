@@ -59,7 +59,10 @@ describe('a shared gateway', () => {
   it('writes its log to a file that toolgate daemon status names, and to its windows', async () => {
     const project = openProject(config('', serversToml({ a: server('basic'), b: server('dead') })));
     const window = await project.window();
-    await waitFor(() => window.stderr().includes('"source":"b"'));
+    await waitFor(() => window.stderr().includes('"source":"b"'), 45_000).catch(async (error: Error) => {
+      const [shared] = await project.gateways();
+      throw new Error(`${error.message}\nWindow: ${window.stderr()}\nLog: ${readFileSync(shared!.log, 'utf8')}`);
+    });
     const { log } = (await project.gateways())[0]!;
     expect((await project.daemon('status')).stdout).toContain(`log: ${log}`);
     expect(readFileSync(log, 'utf8')).toContain('"source":"b"');

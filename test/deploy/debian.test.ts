@@ -22,7 +22,7 @@ describe.skipIf(isMissing('dpkg'))('the Debian package', () => {
     const admin = join(target, 'var/lib/dpkg');
     for (const folder of ['info', 'updates']) mkdirSync(join(admin, folder), { recursive: true });
     for (const name of ['status', 'available']) writeFileSync(join(admin, name), '');
-    // Node is not in this root, and whoever runs the test may not be root.
+    // Node is not in this root, and the test may not run as root.
     const dpkg = (...args: string[]) =>
       run('dpkg', [`--root=${target}`, '--force-depends', '--force-not-root', '--force-script-chrootless', ...args]);
     await dpkg('--install', file);
