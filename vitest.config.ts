@@ -21,6 +21,8 @@ const WIDE = [
   'test/logins/lost-renewal.test.ts',
   'test/logins/two-agents.test.ts',
   'test/activation/real-servers.test.ts',
+  'test/cli/init-killed.test.ts',
+  'test/fixtures/in-process.test.ts',
   'test/servers/package-installs.test.ts',
   'test/servers/package-installs-uv.test.ts',
   'test/policy/crowd.test.ts',
@@ -40,10 +42,22 @@ const WIDE = [
   'test/examples/personas.test.ts',
   'test/deploy/binary.test.ts',
   'test/deploy/debian.test.ts',
+  'test/deploy/balancers.test.ts',
+  'test/deploy/chart.test.ts',
+  'test/scripts/test-runner.test.ts',
   'test/scripts/test-runner-faults.test.ts',
+  'test/dashboard/views.test.ts',
+  'test/dashboard/hostile-texts.test.ts',
+  'test/dashboard/accessibility.test.ts',
+  'test/dashboard/pictures.test.ts',
 ];
 /** These run with `npm run soak` too, and take longer there. */
-const LONGER = ['test/toolsets/walk.test.ts', 'test/tool-folders/many-namespaces.test.ts'];
+const LONGER = [
+  'src/sources/http-response.test.ts',
+  'test/toolsets/walk.test.ts',
+  'test/tool-folders/many-namespaces.test.ts',
+  'test/clients/conformance-client.test.ts',
+];
 /** These need a process of their own: they replace clocks that modules keep, or measure code that other tests have warmed up. */
 const ALONE = [
   'src/calls/limits/breaker.test.ts',
@@ -75,6 +89,7 @@ export default defineConfig({
   test: {
     globalSetup: 'scripts/vitest-setup.mjs',
     setupFiles: 'test/support/each-file.ts',
+    runner: './test/support/turns.ts',
     watch: false,
     pool: 'forks',
     // Most tests wait most of the time. With processes everywhere they do not, and long tests measure memory and how quickly calls are answered.

@@ -60,14 +60,20 @@ export const CONTENDERS = {
     return contender(server, await portOf(server), { paths, tool: (_, name) => name });
   },
 
+  /** Only in front of HTTP. */
+  async node([{ url }]) {
+    const server = start(process.execPath, [here('./node-http.mjs'), url]);
+    return contender(server, await portOf(server), { tool: (_, name) => name });
+  },
+
   async sdk(upstreams) {
     const server = start(process.execPath, [here('./sdk-gateway.mjs'), JSON.stringify(upstreams)]);
     return contender(server, await portOf(server));
   },
 
-  async toolgate(upstreams) {
+  async toolgate(upstreams, settings = '') {
     const port = await freePort();
-    const [command, ...args] = toolgateCommand('serve', upstreams);
+    const [command, ...args] = toolgateCommand('serve', upstreams, settings);
     const server = start(command, [...args, '--host', '127.0.0.1', '--port', String(port)], { reads: false });
     try {
       await ready(server, `http://127.0.0.1:${port}/ready`);
@@ -95,7 +101,7 @@ export function helpersOf(pid) {
 let nextConfig = 1;
 
 /** The command line of Toolgate, with a configuration for these upstreams in a new folder. */
-export function toolgateCommand(door, upstreams) {
+export function toolgateCommand(door, upstreams, settings = '') {
   const folder = join(scratch, `toolgate-${nextConfig++}`);
   mkdirSync(folder);
   const file = join(folder, 'toolgate.toml');
@@ -105,7 +111,7 @@ export function toolgateCommand(door, upstreams) {
     const lines = Object.entries({ namespace, ...where }).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
     return `[[servers]]\n${lines.join('\n')}\n`;
   });
-  writeFileSync(file, `controls = []\n${servers.join('\n')}`);
+  writeFileSync(file, `controls = []\n${servers.join('\n')}${settings}`);
   return [process.execPath, TOOLGATE, door, '--log-level', 'info', '--config', file];
 }
 

@@ -106,7 +106,7 @@ export function byChance(field) {
 }
 
 /** Contenders whose ratio has a limit. The others are for comparison. */
-const JUDGED = new Set(['bare', 'toolgate']);
+const JUDGED = new Set(['bare', 'node', 'toolgate']);
 
 /**
  * Measures several generations of processes: depending on how V8 compiles it, a process is up to 20 % faster or slower than the

@@ -17,10 +17,10 @@ let nextLog = 1;
  * Starts a process. Its stderr goes to a file: a pipe would make the harness work for each line that a gateway logs.
  * With `reads` false its stdout goes there too.
  */
-export function start(command, args, { reads = true, cwd = scratch } = {}) {
+export function start(command, args, { reads = true, cwd = scratch, env = process.env } = {}) {
   const log = join(scratch, `${nextLog++}.log`);
   const file = openSync(log, 'a');
-  const child = spawn(command, args, { cwd, stdio: ['pipe', reads ? 'pipe' : file, file] });
+  const child = spawn(command, args, { cwd, env, stdio: ['pipe', reads ? 'pipe' : file, file] });
   const gone = new Promise((resolve) => {
     child.once('exit', resolve);
     child.once('error', resolve);

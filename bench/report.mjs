@@ -15,6 +15,12 @@ const COLUMNS = {
     quotient('sdk/bare', ({ ratios }) => ratios?.sdk),
     ...JUDGEMENT,
   ],
+  http: [
+    ...['direct', 'node', 'bare', 'toolgate', 'sdk'].map(value),
+    quotient('toolgate/bare', ({ ratios }) => ratios?.toolgate),
+    quotient('toolgate/node', ({ ofNode }) => ofNode),
+    ...JUDGEMENT,
+  ],
   eras: [
     ...['bare', 'toolgate'].map(value),
     quotient('toolgate/bare', ({ ratios }) => ratios.toolgate),

@@ -1,5 +1,6 @@
 // A very cheap MCP server over Streamable HTTP, directly on sockets. Answers with JSON, assigns a session, opens no streams.
 //   --tools N   the number of tools
+//   --id-last   replies end with their id
 //   --era ERA   legacy (sessions), modern (2026-07-28, without) or both
 
 import { randomUUID } from 'node:crypto';
@@ -9,8 +10,10 @@ import { announce } from './announce.mjs';
 import { createAnswer } from './answer.mjs';
 import { createReader } from './http1.mjs';
 
-const { values } = parseArgs({ options: { tools: { type: 'string' }, era: { type: 'string' } } });
-const answer = createAnswer({ tools: Number(values.tools ?? 10), era: values.era });
+const { values } = parseArgs({
+  options: { tools: { type: 'string' }, era: { type: 'string' }, 'id-last': { type: 'boolean' } },
+});
+const answer = createAnswer({ tools: Number(values.tools ?? 10), idLast: values['id-last'], era: values.era });
 
 const server = createServer({ noDelay: true }, (socket) => {
   const push = createReader((head, body) => {

@@ -4,11 +4,14 @@ export type Program =
   | 'bubblewrap'
   | 'script'
   | 'openssl'
+  | 'haproxy'
+  | 'nginx'
   | 'promtool'
   | 'zsh'
   | 'fish'
   | 'mandoc'
   | 'dpkg'
-  | 'ruby';
+  | 'ruby'
+  | 'redis';
 export const programs: Record<Program, { readonly what: string; find(): string | undefined }>;
 export function whyMissing(name: Program): string | undefined;

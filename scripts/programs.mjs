@@ -12,7 +12,7 @@ import {
   rmSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { basename, delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { once, retry, run, step } from './setup.mjs';
 
@@ -40,7 +40,16 @@ export const programs = {
   mandoc: { what: 'mandoc', find: () => onPath('mandoc'), packages: ['mandoc'] },
   dpkg: { what: 'dpkg-deb', find: () => onPath('dpkg-deb'), packages: ['dpkg'] },
   ruby: { what: 'Ruby', find: () => onPath('ruby'), packages: ['ruby'] },
-  promtool: { what: 'promtool of Prometheus', find: () => onPath('promtool'), packages: [] },
+  haproxy: { what: 'haproxy', find: () => onPath('haproxy'), packages: ['haproxy'] },
+  // Only the programs of these, because the packages would also start services.
+  nginx: { what: 'nginx', find: () => onPath('nginx'), packages: [], file: ['nginx', 'usr/sbin/nginx'] },
+  promtool: {
+    what: 'promtool of Prometheus',
+    find: () => onPath('promtool'),
+    packages: [],
+    file: ['prometheus', 'usr/bin/promtool'],
+  },
+  redis: { what: 'redis-server', find: () => onPath('redis-server'), packages: ['redis-server'] },
 };
 
 /** Why tests that need this program cannot run; undefined if they can. */
@@ -77,20 +86,20 @@ async function install() {
   await apt(['update']);
   const packages = missing().flatMap(([, program]) => program.packages);
   if (packages.length > 0) await apt(['install', '--yes', '--no-install-recommends', ...packages]);
-  if (programs.promtool.find() === undefined) await installPromtool();
+  for (const [, { file }] of missing()) if (file !== undefined) await installFile(...file);
 }
 
-/** Only the program, because its package would also start Prometheus as a service. */
-async function installPromtool() {
-  const folder = mkdtempSync(join(tmpdir(), 'toolgate-promtool-'));
+/** Only one program of a package. What it needs is on every machine. */
+async function installFile(name, path) {
+  const folder = mkdtempSync(join(tmpdir(), `toolgate-${name}-`));
   try {
     // apt downloads as another user.
     chmodSync(folder, 0o777);
-    await apt(['download', 'prometheus'], folder);
-    const archive = readdirSync(folder).find((name) => name.endsWith('.deb'));
+    await apt(['download', name], folder);
+    const archive = readdirSync(folder).find((file) => file.endsWith('.deb'));
     await must('dpkg-deb', ['--extract', join(folder, archive), join(folder, 'files')]);
-    const to = join('/usr/local/bin', 'promtool');
-    copyFileSync(join(folder, 'files', 'usr', 'bin', 'promtool'), to);
+    const to = join('/usr/local/bin', basename(path));
+    copyFileSync(join(folder, 'files', path), to);
     chmodSync(to, 0o755);
   } finally {
     rmSync(folder, { recursive: true, force: true });

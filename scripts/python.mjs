@@ -1,5 +1,5 @@
 // Virtual environments for tests: one for each major version of the Python SDK, and for the wide tests one for Schemathesis,
-// which tests REST, and two with libraries for agents. uv installs them, because pip takes ten times the CPU.
+// which tests REST, one with what checks deploy/, and two with libraries for agents. uv installs them, because pip takes ten times the CPU.
 // Without Python, or without venv, those tests are skipped with a reason; in CI they fail.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { once, retry, root, run, step } from './setup.mjs';
 const tools = join(root, 'test', 'tools');
 const folder = join(tools, 'python');
 const reason = join(folder, 'missing.txt');
-const environmentOf = (name) => ({
+export const environmentOf = (name) => ({
   path: join(folder, name),
   python: join(folder, name, 'bin', 'python'),
   stamp: join(folder, name, '.stamp'),
@@ -18,7 +18,9 @@ const environmentOf = (name) => ({
 
 export async function ensurePython({ wide }) {
   // uv first, because it installs the others.
-  const environments = ['uv', 'v1', 'v2', ...(wide ? ['rest', 'agents-v1', 'agents-v2'] : [])].map(environmentOf);
+  const environments = ['uv', 'v1', 'v2', ...(wide ? ['rest', 'deploy', 'agents-v1', 'agents-v2'] : [])].map(
+    environmentOf,
+  );
   try {
     await once(
       'python',
@@ -31,6 +33,16 @@ export async function ensurePython({ wide }) {
     writeFileSync(reason, error.message);
     console.error(`Tests with Python do not run: ${error.message}`);
   }
+}
+
+/** Creates one environment that only some machines need. */
+export function createEnvironment(name) {
+  const environments = ['uv', name].map(environmentOf);
+  return once(
+    'python',
+    () => environments.every(isCurrent),
+    () => createAll(environments),
+  );
 }
 
 function isCurrent({ python, stamp, requirements }) {

@@ -17,6 +17,7 @@ import { dirname, join, relative } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -38,33 +39,29 @@ export async function ensureTestTools({ wide }) {
   ]);
 }
 
-/** Builds dist/ unless it is current. */
-export function ensureBuilt() {
+/** Builds dist/ unless it is current. With `check: false` types are only written: the caller checks them itself. */
+export function ensureBuilt({ check = true } = {}) {
   return once(
     'build',
     () => readText(join(root, 'dist', '.stamp')) === sourceHash(),
-    () => step('Building', build),
+    () => step('Building', () => build({ check })),
   );
 }
 
 /** Builds in another folder and then swaps, so that nobody ever sees half of a build. */
-export async function build() {
+export async function build({ check = true } = {}) {
   const stamp = sourceHash();
   const dist = join(root, 'dist');
   const next = join(root, '.toolgate', `build-${process.pid}`);
   const old = join(root, '.toolgate', `old-${process.pid}`);
   try {
-    const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-    const types = join(next, 'types');
-    const code = await run(process.execPath, [tsc, '-p', 'tsconfig.json', '--emitDeclarationOnly', '--outDir', types]);
-    if (code !== 0) throw new Error('The build failed; the errors are above.');
-    const { bundleTypes } = await import('./api/types.mjs');
-    writeFileSync(join(next, 'index.d.ts'), bundleTypes(types, 'index.d.ts'));
-    const provided = readFileSync(join(root, 'host', 'provided', 'toolgate.ts'), 'utf8');
-    writeFileSync(join(types, 'provided.d.ts'), provided.replaceAll('../../src/', './'));
-    writeEditorTypes(join(next, 'editor'), bundleTypes(types, 'provided.d.ts'));
-    rmSync(types, { recursive: true });
-    await bundle(next);
+    mkdirSync(next, { recursive: true });
+    // At the same time. Both are waited for, because a half of a build is removed when it failed.
+    const parts = await Promise.allSettled([
+      writeTypes(next, check),
+      bundle(next).then(() => buildDashboard(join(next, 'dashboard'))),
+    ]);
+    for (const { reason } of parts) if (reason !== undefined) throw reason;
     await writeManual(next);
     writeFileSync(join(next, '.stamp'), stamp);
     // Two renames: between them dist/ is missing for an instant, but never incomplete.
@@ -73,6 +70,40 @@ export async function build() {
   } finally {
     rmSync(next, { recursive: true, force: true });
     rmSync(old, { recursive: true, force: true });
+  }
+}
+
+/** The declarations of the package, and those for editors. */
+async function writeTypes(folder, check) {
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const types = join(folder, 'types');
+  const options = ['-p', 'tsconfig.json', '--emitDeclarationOnly', '--outDir', types, ...(check ? [] : ['--noCheck'])];
+  if ((await run(process.execPath, [tsc, ...options])) !== 0)
+    throw new Error('The build failed; the errors are above.');
+  const { bundleTypes } = await import('./api/types.mjs');
+  writeFileSync(join(folder, 'index.d.ts'), bundleTypes(types, 'index.d.ts'));
+  const provided = readFileSync(join(root, 'host', 'provided', 'toolgate.ts'), 'utf8');
+  writeFileSync(join(types, 'provided.d.ts'), provided.replaceAll('../../src/', './'));
+  writeEditorTypes(join(folder, 'editor'), bundleTypes(types, 'provided.d.ts'));
+  rmSync(types, { recursive: true });
+}
+
+/** The page of the dashboard. Its files are compressed here, because the gateway should not do that for each browser. */
+async function buildDashboard(folder) {
+  const { build: buildPage } = await import('vite');
+  const { output } = await buildPage({
+    root: join(root, 'dashboard'),
+    configFile: join(root, 'dashboard', 'vite.config.ts'),
+    logLevel: 'warn',
+    build: { outDir: folder },
+  });
+  copyLicenses(output, join(folder, 'licenses'));
+  for (const { parentPath, name } of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!/\.(html|js|css|svg|json|webmanifest)$/.test(name)) continue;
+    const path = join(parentPath, name);
+    const bytes = readFileSync(path);
+    writeFileSync(`${path}.br`, brotliCompressSync(bytes));
+    writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }));
   }
 }
 
@@ -102,7 +133,11 @@ async function bundle(folder) {
   writeFileSync(join(folder, 'docs.html'), docsPage);
   const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const bundler = await rolldown({
-    input: { index: join(root, 'src/index.ts'), 'cli/main': join(root, 'src/cli/main.ts') },
+    input: {
+      index: join(root, 'src/index.ts'),
+      'cli/main': join(root, 'src/cli/main.ts'),
+      tokenizer: join(root, 'src/observe/token-program.ts'),
+    },
     platform: 'node',
     external: Object.keys({ ...dependencies, ...optionalDependencies }),
     logLevel: 'warn',
@@ -263,20 +298,22 @@ function readPackages(file) {
 }
 
 /** The folders that the build reads. */
-export const SOURCES = ['src', 'host'];
+export const SOURCES = ['src', 'host', 'dashboard/src'];
+
+const PAGE = ['dashboard/index.html', 'dashboard/vite.config.ts'];
 
 /** A hash of everything that the build reads. Of contents and not of times, so that checkouts and deleted files count. */
 export function sourceHash() {
   const hash = createHash('sha256');
   const sources = SOURCES.flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true })
-      .filter((path) => /\.(ts|html|css)$/.test(path) && !path.endsWith('.test.ts'))
+      .filter((path) => /\.(tsx?|html|css|svg)$/.test(path) && !path.endsWith('.test.ts'))
       .map((path) => join(folder, path)),
   );
   const makers = ['setup.mjs', 'docs-page.mjs', 'api/declarations.mjs', 'api/types.mjs'].map((name) =>
     join('scripts', name),
   );
-  for (const path of [...sources.sort(), 'tsconfig.json', 'package.json', 'package-lock.json', ...makers]) {
+  for (const path of [...sources.sort(), 'tsconfig.json', 'package.json', 'package-lock.json', ...PAGE, ...makers]) {
     hash
       .update(`${path}\0`)
       .update(readFileSync(join(root, path)))

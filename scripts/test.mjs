@@ -14,6 +14,7 @@ import { constants } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { ensureGoPrograms } from './go.mjs';
 import { ensurePrograms } from './programs.mjs';
 import { ensurePython } from './python.mjs';
 import { cpuMs, readResults } from './results.mjs';
@@ -86,9 +87,12 @@ async function setUpAndRun() {
   // At the same time, because each mostly waits for something else.
   const needs = { wide: has('--wide') || has('--ci') };
   await Promise.all([
-    ensureInstalled().then(ensureBuilt),
+    // The types are checked with those of the tests.
+    ensureInstalled().then(() => ensureBuilt({ check: false })),
     ensureTestTools(needs),
-    ensurePrograms().then(() => ensurePython(needs)),
+    ensurePrograms()
+      .then(() => ensurePython(needs))
+      .then(() => ensureGoPrograms(needs)),
   ]);
   clearTimeout(watchdog);
   const [complaints] = await Promise.all([checkSource(), runParts()]);
@@ -103,6 +107,7 @@ async function checkSource() {
     // In one thread, because more of them take more CPU, and the tests run at the same time.
     await check('Types', tsc, '--noEmit', '--singleThreaded', '-p', 'tsconfig.test.json'),
     await check('Types of the page', tsc, '-p', page),
+    await check('Types of the dashboard', tsc, '-p', 'dashboard'),
     await check('Lint and format', join('@biomejs', 'biome', 'bin', 'biome'), 'check', '.'),
   ];
   return outputs.flat();

@@ -25,6 +25,7 @@ const rooms = [
   ['doors/'],
   ['library/'],
   ['manager/'],
+  ['dashboard/'],
   ['deprecated.ts'],
   ['index.ts'],
   ['cli/'],
@@ -61,6 +62,7 @@ const observers = new Map([
   ['cli/session.ts', 'a command waits for the catalog that it needs'],
   ['cli/doctor.ts', 'shows what servers printed in place of MCP'],
   ['cli/dev.ts', 'shows what happens to a folder'],
+  ['dashboard/streams.ts', 'shows what happens while a page is open'],
 ]);
 /** The files that have to do with both sides of events: those that define, create and hand them on, and observers. */
 const portHolders = ['base/events.ts', 'gateway/gateway.ts', 'gateway/root.ts', 'index.ts', ...observers.keys()];

@@ -7,6 +7,7 @@ COPY dashboard/package.json dashboard/
 RUN npm ci --include=dev
 COPY tsconfig.json README.md CHANGELOG.md LICENSE ./
 COPY bin bin
+COPY dashboard dashboard
 COPY host host
 COPY python python
 COPY rules rules

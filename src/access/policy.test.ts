@@ -213,6 +213,13 @@ describe('a resource template under a policy', () => {
     expect(seen(hidden, 'git_note://2')).toMatch(/^resource_unknown: /);
     expect(seen(hidden, 'note://2')).toMatch(/^resource_unknown: /);
   });
+
+  it('does not reach a resource whose condition is not met, in no spelling', () => {
+    const conditions = [{ resources: ['git.note://secret*'], days: [] }];
+    expect(seen({ conditions }, 'git_note://7')).toBe('git_note://{id} note://7');
+    for (const uri of ['git_note://secret-1', 'git_note://%73ecret-1'])
+      expect(seen({ conditions }, uri)).toMatch(/^resource_unknown: /);
+  });
 });
 
 function limitsOf(agent: string, value: object) {

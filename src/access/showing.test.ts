@@ -39,9 +39,16 @@ describe('auto shows', () => {
   });
 });
 
+it('without showing a few directly, they are in a catalog', () => {
+  expect([1, 60, 61].map((count) => showingFor(plain(count), null, false))).toEqual(['catalog', 'catalog', 'search']);
+});
+
 it('auto is replaced by the controls of the way, and other controls stay', () => {
-  expect(controlsFor(['auto', 'request'], 'all')).toEqual(['request']);
-  expect(controlsFor(['auto', 'request'], 'catalog')).toEqual(['activate', 'request']);
-  expect(controlsFor(['auto', 'request'], 'search')).toEqual(['search', 'request']);
-  expect(controlsFor(['equip'], 'all')).toEqual(['equip']);
+  const auto = { controls: ['auto', 'request'], searchesMany: false } as const;
+  expect(controlsFor(auto, 'all')).toEqual(['request']);
+  expect(controlsFor(auto, 'catalog')).toEqual(['activate', 'request']);
+  expect(controlsFor(auto, 'search')).toEqual(['search', 'request']);
+  expect(controlsFor({ controls: ['equip'], searchesMany: false }, 'all')).toEqual(['equip']);
+  expect(controlsFor({ controls: ['activate'], searchesMany: true }, 'search')).toEqual(['search']);
+  expect(controlsFor({ controls: ['activate'], searchesMany: false }, 'search')).toEqual(['activate']);
 });

@@ -2,6 +2,7 @@
 import { memo } from '../base/memo.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { tokensOfAll } from '../catalog/tokens.ts';
+import type { Config } from '../config/config.ts';
 import type { Control } from '../config/toolsets.ts';
 
 /**
@@ -24,15 +25,16 @@ const NEEDED: Readonly<Record<Showing, readonly Control[]>> = { all: [], catalog
 
 /**
  * The way for a caller with this catalog, which is already narrowed to what the caller may know. `before` is the way
- * until now, or null at first: lists should not change their nature in the middle of a conversation.
+ * until now, or null at first: lists should not change their nature in the middle of a conversation. `showsFew` says
+ * whether a few tools are shown directly.
  */
-export function showingFor(catalog: Catalog, before: Showing | null): Showing {
+export function showingFor(catalog: Catalog, before: Showing | null, showsFew = true): Showing {
   if (before === 'search') return before;
   const slack = before === null ? 1 : SLACK;
   const { tools, tokens } = sizeOf(catalog);
   const isFew = tools <= FEW.tools * slack && tokens <= FEW.tokens * slack;
-  if (isFew && before !== 'catalog') return 'all';
-  return tools <= MANY * slack ? 'catalog' : 'search';
+  if (showsFew && isFew && before !== 'catalog') return 'all';
+  return isMany(tools / slack) ? 'search' : 'catalog';
 }
 
 /** Tools of servers that are unavailable count too, so that a crash changes nothing. */
@@ -41,7 +43,21 @@ const sizeOf = memo(({ claims }: Catalog) => {
   return { tools: tools.length, tokens: tokensOfAll(tools) };
 });
 
+type ShowingConfig = Pick<Config, 'controls' | 'searchesMany'>;
+
+/** Whether the controls depend on how many tools there are. */
+export function isBySize({ controls, searchesMany }: ShowingConfig): boolean {
+  return controls.includes('auto') || searchesMany;
+}
+
+/** Whether so many tools are searched. */
+export function isMany(tools: number): boolean {
+  return tools > MANY;
+}
+
 /** The controls of a configuration, with those that a way needs in place of `auto`. */
-export function controlsFor(controls: readonly Control[], showing: Showing): readonly Control[] {
-  return controls.flatMap((control) => (control === 'auto' ? NEEDED[showing] : control));
+export function controlsFor({ controls, searchesMany }: ShowingConfig, showing: Showing): readonly Control[] {
+  return controls.flatMap((control) =>
+    control === 'auto' || (searchesMany && control === 'activate') ? NEEDED[showing] : control,
+  );
 }

@@ -13,7 +13,7 @@ import { type ClientTraits, missesNewTools } from '../protocol/known-clients.ts'
 import type { Subject } from './circumstances.ts';
 import { narrowToPermission, type Permission } from './permission.ts';
 import type { Selection } from './selection.ts';
-import { type Showing, showingFor } from './showing.ts';
+import { isBySize, type Showing, showingFor } from './showing.ts';
 import { buildView, type View, type ViewControls } from './view.ts';
 
 /** The current state of a gateway. Each part may be replaced. */
@@ -125,8 +125,8 @@ export function createViews({ catalog, config, controls, permissionOf }: ViewCon
       return getOrMake(known(all), `${sha256(names.join('\n'))}\n${key}`, () => build(all, request, names));
     },
     showing(from, permission, before) {
-      if (!config().controls.includes('auto')) return null;
-      return showingFor(narrowed(catalogOf(from), permission, from.tasks), before);
+      if (!isBySize(config())) return null;
+      return showingFor(narrowed(catalogOf(from), permission, from.tasks), before, !config().searchesMany);
     },
     forget() {
       known = newMemory();

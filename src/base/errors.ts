@@ -36,6 +36,8 @@ const kinds = {
   macro_failed: { http: 424, rpc: -32000 },
   audit_unavailable: { http: 503, rpc: -32000 },
   storage_failed: { http: 500, rpc: -32603 },
+  outcome_unknown: { http: 502, rpc: -32000 },
+  store_unavailable: { http: 503, rpc: -32000 },
   // Read by the client's author.
   parse: { http: 400, rpc: -32700 },
   request_invalid: { http: 400, rpc: -32600 },

@@ -14,7 +14,7 @@ describe('a line writer', () => {
   it('writes all lines of one event loop turn in one write', async () => {
     const { writer, chunks } = open();
     writer.write('one');
-    writer.write('two');
+    writer.write(Buffer.from('two'));
     expect(chunks()).toEqual([]);
     await turn();
     writer.write('three');
@@ -24,11 +24,13 @@ describe('a line writer', () => {
 
   it('keeps strings and buffers in order', async () => {
     const { writer, chunks } = open();
+    const long = 'x'.repeat(10_000);
     writer.write('first');
     writer.write(Buffer.from('second'));
+    writer.write(Buffer.from(long));
     writer.write('third');
     await turn();
-    expect(chunks().join('')).toBe('first\nsecond\nthird\n');
+    expect(chunks().join('')).toBe(`first\nsecond\n${long}\nthird\n`);
   });
 
   it('writes strings with one byte per character', async () => {
@@ -43,6 +45,7 @@ describe('a line writer', () => {
     output.end();
     writer.write('late');
     writer.write(Buffer.from('later'));
+    writer.write(Buffer.alloc(10_000));
     await turn();
     expect(chunks()).toEqual([]);
   });

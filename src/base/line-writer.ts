@@ -4,6 +4,9 @@
  */
 import type { Writable } from 'node:stream';
 
+/** Shorter lines are copied into the batch: a write of its own takes more than they do, also of memory while it waits. */
+const SHORT = 4_096;
+
 export class LineWriter {
   readonly #output: Writable;
   #batch = '';
@@ -17,9 +20,9 @@ export class LineWriter {
    * are dropped.
    */
   write(line: string | Buffer): void {
-    if (typeof line === 'string') {
+    if (typeof line === 'string' || line.length < SHORT) {
       if (this.#batch === '') setImmediate(this.#flush);
-      this.#batch += `${line}\n`;
+      this.#batch += `${typeof line === 'string' ? line : line.toString('latin1')}\n`;
       return;
     }
     this.#flush();
@@ -29,7 +32,12 @@ export class LineWriter {
   }
 
   readonly #flush = (): void => {
-    if (this.#batch !== '' && this.#output.writable) this.#output.write(this.#batch, 'latin1');
+    const output = this.#output;
+    if (this.#batch !== '' && output.writable) {
+      // What has to wait is kept as bytes: strings that are made of many small ones take several times as much.
+      if (output.writableNeedDrain) output.write(Buffer.from(this.#batch, 'latin1'));
+      else output.write(this.#batch, 'latin1');
+    }
     this.#batch = '';
   };
 }

@@ -84,3 +84,8 @@ export function didYouMean(name: string, candidates: Iterable<string>): string {
   if (found.length === 0) return '';
   return ` Did you mean ${quotedList(found)}?`;
 }
+
+/** The text as it is written in HTML, between tags and in quoted attributes. */
+export function inHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+}

@@ -33,6 +33,7 @@ const context: CallContext = {
     stops: false,
     before: false,
     recorder: {
+      keepsResults: false,
       begun: () => ({ id: '', isWritten: Promise.resolve(true) }),
       ended: (_, outcome, __, error) =>
         reports.push(`record ${nameOf(outcome)}${error === null ? '' : ` ${error.code}`}`),

@@ -8,7 +8,7 @@ import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import { nameIn } from '../catalog/catalog.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
-import type { ClientChannel, ItemDefinition, Sink, SourceRequest, Ticket } from '../protocol/contract.ts';
+import type { ClientChannel, ItemDefinition, ResultStream, Sink, SourceRequest, Ticket } from '../protocol/contract.ts';
 import { decodeString } from '../protocol/json.ts';
 import { type Message, tokenOf } from '../protocol/message.ts';
 import { type Headers, mirrorHeaders } from '../protocol/param-headers.ts';
@@ -21,8 +21,9 @@ import type { Source } from '../sources/source.ts';
 import type { Caller } from './caller.ts';
 import { ForwardingSink } from './forwarding-sink.ts';
 import { noteUris } from './named-uris.ts';
-import type { CallAudit, CallCounter, CallCounters, CallTrace, RecordedCall } from './observers.ts';
+import type { CallAudit, CallCounter, CallCounters, CallTrace, CallWatch, RecordedCall } from './observers.ts';
 import { CANCELLED, ERROR, FAILED, isTimeout, OK, REFUSED, TIMEOUT, TOOL_ERROR } from './outcome.ts';
+import { StreamedResult } from './streamed-result.ts';
 
 /**
  * One step of the pipeline. True: the call continues with the next step. False: the step has answered the call, or
@@ -45,6 +46,14 @@ export interface CallContext {
 export interface CallTracer {
   begin(call: Call): void;
 }
+
+/** Watches calls while somebody looks on. */
+export interface CallWatcher {
+  begin(call: Call): CallWatch;
+}
+
+/** What steps at which calls wait are waiting for, for those who watch. */
+export const waitingFor = new WeakMap<Step, string>();
 
 /** What answers calls: a server, or something in its place. */
 export type Callee = Pick<Source, 'completes' | 'tasks'> & { call(call: Call): Ticket };
@@ -112,6 +121,8 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
   progressToken: number | null = null;
   middleware: { cancel(): void } | null = null;
   tracing: CallTrace | null = null;
+  /** Null unless somebody looks on. */
+  watched: CallWatch | null = null;
   traceContext: TraceContext | null = null;
   /** The request to its server. */
   ticket: Ticket | null = null;
@@ -158,6 +169,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
       this.refuse(error);
       return;
     }
+    if (this.watched !== null) this.watched.resumed(waitingFor.get(this.steps[this.at - 1]!) ?? '');
     this.advance();
   }
 
@@ -189,6 +201,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
   /** Sends it to its source. */
   send(): void {
     this.begin();
+    if (this.watched !== null) this.watched.sent();
     if (this.tracing !== null) {
       this.traceContext = this.tracing.sent(this.entry);
       if (this.traceContext !== null) stampTrace(this.message, this.traceContext.traceparent);
@@ -200,17 +213,24 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
    * Ends the call: counts it, ends its span, frees its places, records it. Every call comes here, however it ended, and
    * only the first time counts.
    */
-  end(outcome: number, error: GatewayError | null, answer: Parts | null): boolean {
+  end(
+    outcome: number,
+    error: GatewayError | null,
+    answer: Parts | null,
+    bytes = answer === null ? 0 : sizeOf(answer),
+  ): boolean {
     if (this.isOver) return false;
     this.isOver = true;
     const { context, by } = this;
     const ms = this.started === 0 ? 0 : performance.now() - this.started;
-    if (this.isCounted) this.counter!.end(outcome, ms, answer === null ? 0 : sizeOf(answer), by.counter);
+    by.resultBytes += bytes;
+    if (this.isCounted) this.counter!.end(outcome, ms, bytes, by.counter);
     else if (outcome === REFUSED) context.counters.refuse(by.counter, error!.code);
     if (this.tried !== null) context.counters.tried(this.tried.decision);
     this.tracing?.ended(outcome, error, answer);
     this.limiter?.leave(this, outcome, error);
-    context.audit.recorder?.ended(this, outcome, ms, error, answer);
+    context.audit.recorder?.ended(this, outcome, ms, error, answer, bytes);
+    if (this.watched !== null) this.watched.ended(outcome, error, answer, bytes);
     return true;
   }
 
@@ -229,6 +249,21 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     if (this.method !== 'resources/read') noteUris(this.by, this.entry.sourceId, result);
     if (limiter?.inspects) limiter.inspect(this, outcome, result, era);
     else this.inner.result(result, era);
+  }
+
+  stream(era: Era, length: number): ResultStream | null {
+    // Decided once, here: what has to see a result whole. Middleware and tracing put their own sinks between this and the door.
+    const keepsIt = this.context.audit.recorder?.keepsResults === true || this.watched?.keepsResults === true;
+    if (this.isOver || this.limiter?.inspects === true || keepsIt || this.tracing !== null) return null;
+    const inner = this.inner.stream?.(era, length) ?? null;
+    return inner === null ? null : new StreamedResult(this, inner);
+  }
+
+  /** The whole result has been passed on. Returns false if the call was over before. */
+  streamed(outcome: number, bytes: number): boolean {
+    if (!this.end(outcome, null, null, bytes)) return false;
+    if (this.by.found !== null && outcome === OK) this.by.found.called(this.entry);
+    return true;
   }
 
   override error(error: Buffer, era: Era): void {
@@ -266,6 +301,10 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
 
   get agent(): string {
     return this.by.agent;
+  }
+
+  get principal(): string {
+    return this.by.principal;
   }
 
   get sessionId(): string {

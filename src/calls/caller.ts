@@ -9,6 +9,7 @@ import type { Permission } from '../access/permission.ts';
 import {
   type Base,
   basePatterns,
+  changeSelection,
   equip,
   fixedSelection,
   type KeptSelection,
@@ -29,7 +30,7 @@ import type { EventSink } from '../base/events.ts';
 import { isSameValue } from '../base/objects.ts';
 import { untrustedLine } from '../catalog/away.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import type { Entry } from '../catalog/entry.ts';
+import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import { instruct } from '../catalog/introduction.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Naming } from '../catalog/names.ts';
@@ -38,7 +39,7 @@ import type { Config } from '../config/config.ts';
 import type { Task } from '../config/task.ts';
 import { type ClientChannel, silentChannel } from '../protocol/contract.ts';
 import { traitsIn } from '../protocol/envelope.ts';
-import { type ClientTraits, UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
+import { type ClientTraits, missesNewTools, UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
 import { claimsRevision, type Message } from '../protocol/message.ts';
 import { type Era, MODERN_REVISION } from '../protocol/revisions.ts';
 import type { Fleet } from '../sources/fleet.ts';
@@ -109,13 +110,26 @@ export interface KeptCaller {
   readonly known: Readonly<Record<ListKind, string | null>>;
 }
 
+/** A caller that other replicas have too. */
+export interface SharedCaller {
+  /** What it had before; null if nothing. */
+  readonly selection: KeptSelection | null;
+  readonly known: KeptCaller['known'] | null;
+  /** Tells the others what it has switched. */
+  keep(state: KeptCaller): Promise<void>;
+  /** Its client has been sent a list. */
+  listed?(kind: ListKind, fingerprint: string): void;
+}
+
 export interface CallerOptions extends ClientOptions {
   /** The revision of the protocol that it speaks. Absent for a program. */
   readonly revision?: string;
   /** What is known of its client. Absent for a program, and for clients that say so with each request. */
   readonly traits?: ClientTraits;
+  /** Absent: no other replica has this caller. */
+  readonly shared?: SharedCaller;
   /** A list that the caller sees has changed. */
-  changed?(kind: ListKind): void;
+  changed?(kind: ListKind, fingerprint: string): void;
   /** Whether a client learns of such a change now. Absent: it does not. */
   hears?(client: ClientTraits): boolean;
   /** A resource that it subscribed to has changed, by the URI that it used. */
@@ -209,6 +223,7 @@ export class Callers {
     const last = caller.knownAs === null ? undefined : this.options.lastToolset(caller.knownAs);
     if (last !== undefined) caller.selection = equip(caller.chosen, last);
     caller.startAsWindow();
+    caller.startAsCopy();
     const own = this.options.host?.joined(caller) ?? null;
     if (own !== null) caller.give(own);
     else if (this.areListsComplete) caller.look();
@@ -311,6 +326,10 @@ export class Caller implements RecordedCaller {
   readonly joined = Date.now();
   /** How often it was notified of a changed list of tools. */
   changes = 0;
+  /** The lists of tools that it was sent: how many, and their bytes. */
+  readonly listed = { count: 0, bytes: 0 };
+  /** The bytes of the results of its calls. */
+  resultBytes = 0;
   /** The changed lists of tools that it was sent since the first one: how many, and about how many tokens they have. */
   readonly sentAgain = { count: 0, tokens: 0 };
   /** The fingerprint of each list that the caller last saw or was notified of; null before the first time. */
@@ -443,11 +462,33 @@ export class Caller implements RecordedCaller {
 
   /**
    * Decides how `auto` shows the tools. While servers are tried for the first time, and after a new configuration, only
-   * their number counts. From then on the way stays, if possible.
+   * their number counts. From then on the way stays, if possible. A client that never lists again keeps the one that it
+   * has listed: it could not use the tools of another.
    */
   #show(views: CallersOptions['views'], permission: Permission | null): void {
-    this.#showing = views.showing(this, permission, this.#isSettled ? this.#showing : null);
+    const before = this.#showing;
+    const next = views.showing(this, permission, this.#isSettled ? before : null);
+    const isKept = before !== null && this.own.seen !== null && missesNewTools(this.own.traits);
+    if (this.#isSettled && before === 'all' && next !== before && !isKept) this.#keepSeen();
+    this.#showing = isKept && next !== null ? before : next;
     this.#isSettled = this.callers.areListsComplete;
+  }
+
+  /** There are too many tools to show all, and what its client has seen stays active: nobody knows if it lists again. */
+  #keepSeen(): void {
+    const { seen } = this.own;
+    if (seen === null || !this.choosesItself || this.isShared) return;
+    const named = (kinds: readonly Kind[]) =>
+      new Set(
+        kinds.flatMap((kind) =>
+          [...seen.entries[kind]].flatMap(([name, { sourceId }]) => (sourceId === BUILT_IN ? [] : name)),
+        ),
+      );
+    const on = { tools: named(['tool']), resources: named(['resource', 'template']) };
+    this.selection = changeSelection(this.chosen, {
+      tools: { on: on.tools, off: new Set() },
+      resources: { on: on.resources, off: new Set() },
+    });
   }
 
   /** The client that sent a message. */
@@ -500,7 +541,12 @@ export class Caller implements RecordedCaller {
       if (cursor === null) this.#countSentAgain(client.seen, view);
       client.sees(view);
     }
-    return pageOf(view, kind, era, this.callers.options.config().limits.page, cursor);
+    const page = pageOf(view, kind, era, this.callers.options.config().limits.page, cursor);
+    if (kind === 'tool') {
+      if (cursor === null) this.listed.count++;
+      this.listed.bytes += page.length;
+    }
+    return page;
   }
 
   /** A changed list costs its tokens once more, and what the client's provider keeps of the prompt before. */
@@ -519,6 +565,7 @@ export class Caller implements RecordedCaller {
     else sets!.freshen(this.sources, kind);
     // What has changed since the last comparison is announced first: other clients of this caller may not list now.
     this.#compare(listOf(kind));
+    this.options.shared?.listed?.(listOf(kind), this.known[listOf(kind)] ?? '');
     this.#keep();
   }
 
@@ -601,6 +648,46 @@ export class Caller implements RecordedCaller {
     this.#isInherited = true;
   }
 
+  /** A caller that another replica had before goes on with what it had. */
+  startAsCopy(): void {
+    const { shared } = this.options;
+    if (shared === undefined) return;
+    if (shared.selection !== null) this.#adopt(shared.selection);
+    if (shared.known !== null) this.known = { ...shared.known };
+    this.#kept = JSON.stringify(this.selection === null ? null : toKept(this.selection));
+  }
+
+  /** Another replica has switched its tools. */
+  adopt(kept: KeptSelection | null): void {
+    if (!this.choosesItself) return;
+    if (kept === null) this.selection = null;
+    else this.#adopt(kept);
+    this.#kept = JSON.stringify(kept);
+    this.look();
+  }
+
+  #adopt(kept: KeptSelection): void {
+    if (!this.choosesItself) return;
+    const { config, toolsetNow } = this.callers.options;
+    this.selection = keptSelection(basePatterns(config()), kept, (name) => toolsetNow(goneToolset(name), true));
+  }
+
+  /** Resolves when all replicas know what it has switched; null if there is nothing to wait for. */
+  sharing: Promise<void> | null = null;
+
+  #share(shared: SharedCaller): void {
+    if (!this.choosesItself) return;
+    const selection = this.selection === null ? null : toKept(this.selection);
+    const text = JSON.stringify(selection);
+    if (text === this.#kept) return;
+    this.#kept = text;
+    const sharing = shared.keep({ selection, known: this.known }).catch(() => {});
+    this.sharing = sharing;
+    void sharing.then(() => {
+      if (this.sharing === sharing) this.sharing = null;
+    });
+  }
+
   /** It has switched something itself. */
   choose(selection: Selection): void {
     this.selection = selection;
@@ -615,7 +702,8 @@ export class Caller implements RecordedCaller {
   }
 
   #keep(): void {
-    const { window } = this.options;
+    const { window, shared } = this.options;
+    if (shared !== undefined) this.#share(shared);
     if (window === undefined) return;
     const selection = this.selection === null || this.#isInherited ? null : toKept(this.selection);
     const state: KeptCaller = { selection, known: this.known };
@@ -679,7 +767,7 @@ export class Caller implements RecordedCaller {
     if (before === null || before === now) return;
     if (kind === 'tools') this.changes++;
     this.callers.options.counters.listChanged(kind);
-    this.options.changed?.(kind);
+    this.options.changed?.(kind, now);
   }
 }
 

@@ -81,8 +81,20 @@ export interface RecordedCaller {
 export interface Recorder {
   /** Records that a call is about to be sent. `isWritten` resolves when the line is on the disk: true, or cannot be written: false. */
   begun(call: RecordedCall): { readonly id: string; readonly isWritten: Promise<boolean> };
-  /** `outcome` is one of outcome.ts, `error` is Toolgate's own error, and `answer` is what the server answered. */
-  ended(call: RecordedCall, outcome: number, ms: number, error: GatewayError | null, answer: Parts | null): void;
+  /**
+   * `outcome` is one of outcome.ts, `error` is Toolgate's own error, `answer` is what the server answered, and `bytes` its size.
+   * Of an answer that was passed on as it came there is only the size.
+   */
+  ended(
+    call: RecordedCall,
+    outcome: number,
+    ms: number,
+    error: GatewayError | null,
+    answer: Parts | null,
+    bytes: number,
+  ): void;
+  /** Whether results are recorded, so that they are needed whole. */
+  readonly keepsResults: boolean;
 }
 
 export interface CallAudit {
@@ -92,6 +104,20 @@ export interface CallAudit {
   readonly stops: boolean;
   /** Whether a call is recorded before it is sent, too. */
   readonly before: boolean;
+}
+
+/** Watches one call, for a person who looks on. It is told in this order; only `ended` always comes. */
+export interface CallWatch {
+  /** The name has been looked up. */
+  found(): void;
+  /** It goes on after it has waited. `what` says for what: `approval`, `limits`, `audit`, or empty for something else. */
+  resumed(what: string): void;
+  /** It is sent to its server. */
+  sent(): void;
+  /** `answer` is null if there is none, or if it was passed on while it came; `bytes` is its length. */
+  ended(outcome: number, error: GatewayError | null, answer: Parts | null, bytes: number): void;
+  /** Whether it has to see the result whole. */
+  readonly keepsResults: boolean;
 }
 
 /** Follows one call. */

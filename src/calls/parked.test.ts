@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Message } from '../protocol/message.ts';
 import type { Question } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
-import { asFirst, createParkedCalls, type Holder, type ParkedCalls } from './parked.ts';
+import type { Holder } from './holder.ts';
+import { asFirst, createParkedCalls, type ParkedCalls } from './parked.ts';
 
 const MINUTE = 60_000;
 

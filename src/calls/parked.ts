@@ -6,18 +6,13 @@
 import { randomBytes } from 'node:crypto';
 import { GatewayError } from '../base/errors.ts';
 import { canonicalJson, sha256 } from '../base/hash.ts';
-import type { Sink } from '../protocol/contract.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import { idText, type Message } from '../protocol/message.ts';
 import { type Question, unanswerable } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
+import type { Holder } from './holder.ts';
+import type { ReplicaRelay } from './relay.ts';
 import { createSeal } from './seal.ts';
-
-/** Receives the outcome of the call: first the request that started it, then the request that resumed it. */
-export interface Holder extends Sink {
-  /** Ends the request with the questions and the state that the client has to send back. */
-  park(questions: ReadonlyMap<string, Question>, state: string): void;
-}
 
 export interface ParkedCall {
   /** The server asks a question. */
@@ -54,8 +49,16 @@ const MARK = 'toolgate.';
 /** The prefix of the ids in states for requests that start over. Ids of parked calls have a different length. */
 const RESTART = 'restart-';
 
-export function createParkedCalls(): ParkedCalls {
-  const seal = createSeal();
+/** Calls that wait at another replica, and the way there. */
+export interface ParkedElsewhere {
+  readonly relay: ReplicaRelay;
+  /** The id of this replica. */
+  readonly own: string;
+  readonly key: Buffer;
+}
+
+export function createParkedCalls(elsewhere: ParkedElsewhere | null = null): ParkedCalls {
+  const seal = createSeal(elsewhere?.key);
   const calls = new Map<string, Parked>();
 
   class Parked implements ParkedCall {
@@ -108,7 +111,8 @@ export function createParkedCalls(): ParkedCalls {
       const { holder } = this;
       this.holder = null;
       this.awaySince = Date.now();
-      holder?.park(this.asked, MARK + seal.close(this.id, this.agent, this.digest));
+      const named = elsewhere === null ? this.id : `${elsewhere.own}~${this.id}`;
+      holder?.park(this.asked, MARK + seal.close(named, this.agent, this.digest));
     }
 
     expire(): void {
@@ -158,37 +162,45 @@ export function createParkedCalls(): ParkedCalls {
     return count >= MOST_PER_AGENT;
   }
 
+  elsewhere?.relay.serve('resume', (agent, _, message, holder) => resume(agent, message, holder) ?? (() => {}));
+
+  function resume(agent: string, message: Message, holder: Holder): ((reason: string) => void) | null {
+    const state = readState(message);
+    if (state === null || !state.startsWith(MARK)) return null;
+    const named = seal.open(state.slice(MARK.length), agent, digestOf(message));
+    const [owner, own] = named?.includes('~') === true ? (named.split('~') as [string, string]) : [null, named];
+    if (elsewhere !== null && owner !== null && owner !== elsewhere.own)
+      return elsewhere.relay.forward(owner, 'resume', agent, 'modern', message, holder);
+    const id = own;
+    if (id?.startsWith(RESTART)) {
+      if (isAccepted(readAnswers(message))) return null;
+      holder.fail(DECLINED);
+      return () => {};
+    }
+    const call = id === null ? undefined : calls.get(id);
+    if (call === undefined) {
+      throw new GatewayError(
+        'params_invalid',
+        'The "requestState" is unknown, has expired, was ended by a restart of the gateway, or belongs to another request. Send the request again without it.',
+      );
+    }
+    // The request that returned first is waiting for the end of the call. A second holder would replace it, and it
+    // would never be answered.
+    if (call.holder !== null)
+      throw new GatewayError(
+        'params_invalid',
+        'The "requestState" was already used, and the request that used it is still running.',
+      );
+    call.resume(readAnswers(message), holder);
+    return (reason) => {
+      call.end();
+      call.cancel(reason);
+    };
+  }
+
   return {
     begin: (agent, message, holder, cancel) => new Parked(agent, digestOf(message), holder, cancel),
-    resume(agent, message, holder) {
-      const state = readState(message);
-      if (state === null || !state.startsWith(MARK)) return null;
-      const id = seal.open(state.slice(MARK.length), agent, digestOf(message));
-      if (id?.startsWith(RESTART)) {
-        if (isAccepted(readAnswers(message))) return null;
-        holder.fail(DECLINED);
-        return () => {};
-      }
-      const call = id === null ? undefined : calls.get(id);
-      if (call === undefined) {
-        throw new GatewayError(
-          'params_invalid',
-          'The "requestState" is unknown, has expired, was ended by a restart of the gateway, or belongs to another request. Send the request again without it.',
-        );
-      }
-      // The request that returned first is waiting for the end of the call. A second holder would replace it, and it
-      // would never be answered.
-      if (call.holder !== null)
-        throw new GatewayError(
-          'params_invalid',
-          'The "requestState" was already used, and the request that used it is still running.',
-        );
-      call.resume(readAnswers(message), holder);
-      return (reason) => {
-        call.end();
-        call.cancel(reason);
-      };
-    },
+    resume,
     stateFor: (agent, message) =>
       MARK + seal.close(`${RESTART}${randomBytes(9).toString('base64url')}`, agent, digestOf(message)),
     get size() {

@@ -18,7 +18,15 @@ import type { Message } from '../protocol/message.ts';
 import { checkParamHeaders, type Headers } from '../protocol/param-headers.ts';
 import { readMessage } from '../protocol/read.ts';
 import type { Approvals } from './approvals/approvals.ts';
-import { Call, type CallContext, type Callee, type CallTracer, type Step } from './call.ts';
+import {
+  Call,
+  type CallContext,
+  type Callee,
+  type CallTracer,
+  type CallWatcher,
+  type Step,
+  waitingFor,
+} from './call.ts';
 import type { Caller } from './caller.ts';
 import { type Limiters, removed } from './limits/limiters.ts';
 import { type Middleware, type MiddlewareStack, runMiddleware } from './middleware.ts';
@@ -40,6 +48,8 @@ export interface PipelineOptions {
   /** What answers the calls of a source; undefined if the source was removed. */
   find(sourceId: number): { readonly source: Callee; readonly config: ServerConfig } | undefined;
   runControl(call: Call): void;
+  /** Whether an item may be used a second time if nobody knows what the first time did. */
+  isRepeatable(entry: Entry): boolean;
   /** Whether servers are still starting. */
   isStarting(): boolean;
   /** Whether a server that is still starting, and is listed before the owner of this entry, could claim its name. */
@@ -57,8 +67,12 @@ export interface Pipeline {
   callTool(by: Caller, entry: Entry, args: object, id: string, sink: Sink): Call;
   /** The catalog has changed, or all servers have started: calls that waited for that are looked up again. */
   retry(): void;
+  /** Whether a call may be made a second time if its outcome is unknown, because the operator says so. */
+  isRepeatable(by: Caller, message: Message): boolean;
   /** Traces every call from now on; null to stop. */
   trace(tracer: CallTracer | null): void;
+  /** Lets somebody look on from now on; null to stop. */
+  watch(watcher: CallWatcher | null): void;
 }
 
 /** Errors that may go away once all servers have started, or once an earlier call has been carried out. */
@@ -73,6 +87,9 @@ const MAY_CHANGE: ReadonlySet<ErrorCode> = new Set([
 const UNRECORDED =
   'Calls are refused because the audit cannot be written: the configuration says audit.on_failure = "stop". Free some disk space, or make its folder writable.';
 
+/** For a call that is only looked up. */
+const NOBODY = {} as Sink;
+
 /** The answer for an item whose server does not support completion. */
 const NO_COMPLETION = toBytes({ completion: { values: [] } });
 
@@ -84,6 +101,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   /** Calls that have waited for servers that may have what they name. A call does that once. */
   const waited = new WeakSet<Call>();
   let tracer: CallTracer | null = null;
+  let watcher: CallWatcher | null = null;
+  waitingFor.set(requireApproval, 'approval');
+  waitingFor.set(passLimits, 'limits');
+  waitingFor.set(recordBefore, 'audit');
   let compiled = compile(middleware.all, confirmations(), audit.before);
 
   const context: CallContext = {
@@ -91,6 +112,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     counters,
     audit,
     start(call) {
+      if (watcher !== null) call.watched = watcher.begin(call);
       tracer?.begin(call);
       resolve(call);
     },
@@ -135,6 +157,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   }
 
   function enter(call: Call): void {
+    if (call.watched !== null) call.watched.found();
     call.tracing?.found(call.entry);
     call.steps = stepsOf(call.entry);
     call.advance();
@@ -322,6 +345,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       const params = { name: entry.name, arguments: args };
       const message = readMessage(toBytes({ jsonrpc: '2.0', id, method: 'tools/call', params }));
       const call = new Call(context, by, message, sink, null);
+      if (watcher !== null) call.watched = watcher.begin(call);
       call.found(entry, entry.upstreamName, message.nameStart, message.nameEnd);
       try {
         checkPermission(call);
@@ -332,8 +356,21 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       return call;
     },
     retry,
+    isRepeatable(by, message) {
+      if (message.method === 'tasks/result') return true;
+      const call = new Call(context, by, message, NOBODY, null);
+      try {
+        findTarget(call);
+      } catch {
+        return false;
+      }
+      return call.entry.sourceId !== BUILT_IN && options.isRepeatable(call.entry);
+    },
     trace(next) {
       tracer = next;
+    },
+    watch(next) {
+      watcher = next;
     },
   };
 }

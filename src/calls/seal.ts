@@ -11,9 +11,8 @@ export interface Seal {
   open(sealed: string, ...bound: readonly string[]): string | null;
 }
 
-export function createSeal(): Seal {
-  const key = randomBytes(32);
-
+/** Replicas have one key, so that each opens what another has signed. */
+export function createSeal(key: Buffer = randomBytes(32)): Seal {
   function close(text: string, ...bound: readonly string[]): string {
     const mac = createHmac('sha256', key)
       .update(JSON.stringify([text, ...bound]))

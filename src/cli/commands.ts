@@ -18,7 +18,7 @@ export const commands = {
     usage: 'toolgate serve',
     summary: 'serve MCP over HTTP, for many clients at once',
     details: [
-      'The endpoint is /mcp. Tools over REST: /tools, /openapi.json, /docs. Probes: /health, /ready. Prometheus: /metrics.',
+      'The endpoint is /mcp. Tools over REST: /tools, /openapi.json, /docs. Probes: /health, /ready. Prometheus: /metrics. The dashboard is at /: see toolgate dashboard --help.',
       'Set BEARER_TOKEN to require a token, or give each agent its own: toolgate agents add NAME.',
       'With [http.tls] in the configuration it serves HTTPS, and can take client certificates.',
       'Where there are folders of tools and BEARER_TOKEN is set, it also starts the manager: see toolgate manager --help.',
@@ -26,7 +26,7 @@ export const commands = {
     ],
     examples: ['toolgate serve --port 9000', 'BEARER_TOKEN=$(openssl rand -hex 32) toolgate serve --host 0.0.0.0'],
     words: 0,
-    options: ['host', 'port', 'no-manager', 'task', 'equip-toolset', 'trust', 'config', 'log-level'],
+    options: ['host', 'port', 'processes', 'no-manager', 'task', 'equip-toolset', 'trust', 'config', 'log-level'],
     load: async () => (await import('./serve.ts')).serve,
   },
   daemon: {
@@ -94,10 +94,11 @@ export const commands = {
     load: async () => (await import('./status.ts')).status,
   },
   list: {
-    usage: 'toolgate list [servers|tools|resources|prompts|toolsets|namespaces|agents]',
+    usage: 'toolgate list [servers|tools|resources|prompts|toolsets|namespaces|agents|clients]',
     summary: 'list what the configured servers offer; * marks what is active',
     details: [
       'Shows the gateway that runs with this configuration, if one does. Otherwise the servers are started for a moment.',
+      '--tokens counts what the definitions cost a model, by tool, server, toolset, agent or client; clients also shows the lists and results that were sent.',
       '--stats shows calls, errors and durations of a running gateway, also by agent. At --url it uses BEARER_TOKEN, if it is set.',
     ],
     examples: ['toolgate list', 'toolgate list servers --json'],
@@ -277,6 +278,18 @@ export const commands = {
     names: { rotate: ['agent', '…'], revoke: ['agent', '…'] },
     load: async () => (await import('./agents.ts')).agents,
   },
+  dashboard: {
+    usage: 'toolgate dashboard [open|tokens|add|rotate|revoke] [NAME]',
+    summary: 'open the page of the gateway that runs: what it serves, what is called, what waits for a decision',
+    details: [
+      'open prints a link that lets one browser in, once, within 5 minutes. It asks the gateway that toolgate serve runs with this configuration or, with --url, one elsewhere.',
+      'add prints an admin token and nothing else: a person who has it can enter it in the page, and use its API. A session ends when its token is revoked.',
+      'http.dashboard = false in the configuration switches the page off.',
+    ],
+    examples: ['toolgate dashboard', 'toolgate dashboard add ann --expires 30d'],
+    options: ['no-browser', 'yes', 'expires', 'grace', 'description', 'json', 'url', 'config'],
+    load: async () => (await import('./dashboard.ts')).dashboard,
+  },
   approvals: {
     usage: 'toolgate approvals [list|show|approve|deny|key] [ID …]',
     summary: 'show the calls that wait for a person, and decide on them',
@@ -310,10 +323,15 @@ export const commands = {
       'What you get is encrypted with the secrets and renewed by itself. A running gateway notices it at once.',
       'Most servers need no settings. If one has to know Toolgate before: the key oauth of its entry.',
     ],
-    examples: ['toolgate login linear', 'toolgate login --no-browser'],
+    examples: [
+      'toolgate login linear',
+      'toolgate login --no-browser',
+      'toolgate login --url https://tools.example.com',
+    ],
     words: 1,
-    options: ['no-browser', 'device', 'agent', 'timeout', 'json', 'trust', 'config'],
+    options: ['no-browser', 'device', 'agent', 'url', 'timeout', 'json', 'trust', 'config'],
     texts: {
+      url: 'open the page of the gateway at this address, with TOOLGATE_TOKEN',
       agent: 'only for calls of this agent, where credentials = "agent"',
       timeout: 'how long to wait for you (default 5m)',
     },

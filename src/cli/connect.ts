@@ -11,7 +11,7 @@ import { readDuration, readUrl } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
 import { loadOptions, type Options } from './options.ts';
 import { reasonOf } from './remote.ts';
-import { paint, plain, untilSignal } from './terminal.ts';
+import { leaveClient, paint, plain, untilSignal } from './terminal.ts';
 
 const DEFAULT_TIMEOUT = 60_000;
 const POLL_INTERVAL = 500;
@@ -33,8 +33,7 @@ export async function connect(args: readonly string[], options: Options, io: Com
   );
   await Promise.race([door.ended, untilSignal(io)]);
   await door.close();
-  io.stdin.destroy();
-  return 0;
+  return leaveClient(io);
 }
 
 function clientTls({ ca, cert, key }: Options, io: CommandIo): { tls?: ClientTls } {
@@ -47,7 +46,7 @@ function clientTls({ ca, cert, key }: Options, io: CommandIo): { tls?: ClientTls
 }
 
 /** Read for every connection: the file may be replaced while the agent runs. */
-function credential(io: CommandIo): Record<string, string> {
+export function credential(io: CommandIo): Record<string, string> {
   const { TOOLGATE_TOKEN: token, TOOLGATE_TOKEN_FILE: file, BEARER_TOKEN: common } = io.env;
   const value = token || (file ? readToken(resolve(io.cwd(), file)) : '') || common;
   return value ? { authorization: `Bearer ${value}` } : {};

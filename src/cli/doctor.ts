@@ -11,6 +11,7 @@ import { getOrMake } from '../base/memo.ts';
 import { counted } from '../base/text.ts';
 import { VERSION } from '../base/version.ts';
 import { deviationsOf, withoutPins } from '../catalog/pins.ts';
+import { countedTokensText, tokensOfBytes, tokensText } from '../catalog/tokens.ts';
 import type { Config } from '../config/config.ts';
 import type { TlsConfig } from '../config/http.ts';
 import { requireOutside } from '../config/inside.ts';
@@ -117,6 +118,7 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
       ...(await folderFindings(gateway)),
       ...(await repaired(await ruleFindings(gateway), isFixing)),
       ...firstListFindings(gateway),
+      ...(await tokenFindings(gateway, running)),
       ...gateway.catalog.problems
         .filter(({ message }) => !goneIsFixed || !message.includes(' differs from tools.lock (gone)'))
         .map(({ source, message }): Diagnosis => ({ level: 'warning', about: source, message })),
@@ -506,6 +508,35 @@ async function toolsetFinding(message: string, folders: readonly string[]): Prom
 /** What a new client sees is no problem, but it surprises people. */
 function firstListFindings(gateway: Gateway): Diagnosis[] {
   return firstListLines(gateway).map((message) => ({ level: 'ok', about: 'clients', message }));
+}
+
+/** Servers that are named with what they cost. */
+const MOST_COSTS = 3;
+
+/** What all tools cost a model, and what the clients of a running gateway were sent. */
+async function tokenFindings(gateway: Gateway, running: StatusReport | null): Promise<Diagnosis[]> {
+  const { tokenizer, servers } = await gateway.tokens();
+  if (servers.length === 0) return [];
+  const sum = (costs: readonly { readonly tools: number; readonly tokens: number }[]) => ({
+    tools: costs.reduce((all, { tools }) => all + tools, 0),
+    tokens: costs.reduce((all, { tokens }) => all + tokens, 0),
+  });
+  const { tools, tokens } = sum(servers);
+  const most = [...servers].sort((a, b) => b.tokens - a.tokens).slice(0, MOST_COSTS);
+  const named = most.map((one) => `${one.server} ${one.tokens.toLocaleString('en-US')}`).join(', ');
+  const all = `The definitions of all ${counted(tools, 'tool')} have ${countedTokensText(tokens)} (${tokenizer}): ${named}${servers.length > MOST_COSTS ? ', …' : ''}. By tool, toolset, agent or client: toolgate list --tokens`;
+  return [
+    { level: 'ok', about: 'tokens', message: all },
+    ...(running === null || running.clients.length === 0 ? [] : [sentFinding(running.clients)]),
+  ];
+}
+
+function sentFinding(clients: StatusReport['clients']): Diagnosis {
+  const changes = clients.reduce((all, { lists }) => all + lists.changes, 0);
+  const bytes = clients.reduce((all, { results }) => all + results.bytes, 0);
+  const now = clients.reduce((all, { tokens }) => all + tokens, 0);
+  const message = `${counted(clients.length, 'client')} ${clients.length === 1 ? 'has a list' : 'have lists'} of about ${tokensText(now)}, changed ${counted(changes, 'time')}, and got results of about ${tokensText(tokensOfBytes(bytes))}. Each: toolgate list clients`;
+  return { level: 'ok', about: 'tokens', message };
 }
 
 const MARKS = { ok: ['green', '✓'], warning: ['yellow', '!'], broken: ['red', '✗'] } as const;

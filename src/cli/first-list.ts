@@ -1,11 +1,9 @@
 /** Sentences about what clients see at first, and how to change it. */
+import { isMany } from '../access/showing.ts';
 import { isPattern } from '../base/pattern.ts';
 import { tokensText } from '../catalog/tokens.ts';
 import type { FirstList } from '../controls/first-list.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-
-/** With more tools than this, a search costs a model less than a catalog. */
-const MANY = 60;
 
 /** More agents than this are only counted. */
 const MOST_AGENTS = 5;
@@ -57,17 +55,18 @@ export function listWords({ shown, tools, own, tokens, toolset, until }: FirstLi
   return `${part} until ${toolset === null ? 'a' : 'another'} toolset is equipped; ${cost}`;
 }
 
+const AUTO_ADVICE = 'For so many tools controls = "auto" is better: a model then searches them.';
+
 function changes(lists: readonly FirstList[]): string[] {
   const partial = lists.find(({ shown, tools }) => shown < tools);
-  switch (partial?.until) {
+  if (partial === undefined) return lists.some(({ shown, own }) => isMany(shown - own)) ? [AUTO_ADVICE] : [];
+  switch (partial.until) {
     case 'activate':
     case 'search':
     case 'enable':
       return [
         'To show more from the start: active_toolsets = ["NAME_*"], or controls = [] for all.',
-        ...(partial.until === 'activate' && partial.tools > MANY
-          ? ['For so many tools controls = "auto" is better: a model then searches them.']
-          : []),
+        ...(partial.until === 'activate' && isMany(partial.tools - partial.own) ? [AUTO_ADVICE] : []),
       ];
     case 'equip':
       return ['To show more from the start: --equip-toolset NAME, where NAME is a server, a saved toolset, or all.'];

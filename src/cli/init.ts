@@ -33,6 +33,7 @@ import { loadOptions, type Options } from './options.ts';
 import { canPick, confirm } from './prompts.ts';
 import { brief, cell, columns, jsonText, paint, plain, print, table, warn } from './terminal.ts';
 import { plainPath, trustServers } from './trust.ts';
+import { inHome, keyText } from './user-key.ts';
 
 export async function init(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const found = targetOf(options, io);
@@ -73,11 +74,7 @@ export async function init(_: readonly string[], options: Options, io: CommandIo
         ...(clients.length === 0
           ? []
           : [`Toolgate is now the server of: ${clients.join(', ')}. Restart these clients.`]),
-        ...(key === null
-          ? []
-          : [
-              `The secrets are encrypted with ${key.isNew ? 'a new key' : 'your key'}: ${key.file}. Keep a copy elsewhere: without it they are lost.`,
-            ]),
+        ...(key === null ? [] : [keyText(key.file, key.isNew)]),
         ...(secrets.length > 0 && !moves
           ? ['Secrets are in plain text in it: see docs/secrets.md, or run init with --move-secrets.']
           : []),
@@ -140,11 +137,6 @@ async function carryOut(
   for (const { key: name, problem } of config.broken)
     if (imported.some(({ server }) => server.namespace === name)) warn(`"${name}" cannot start yet: ${problem}`, io);
   return { written: changes.map(({ file }) => file), key };
-}
-
-/** The path as it is right for other people who use this configuration. */
-function inHome(file: string, { env }: CommandIo): string {
-  return env.HOME && file.startsWith(`${env.HOME}/`) ? `\${HOME}${file.slice(env.HOME.length)}` : file;
 }
 
 /** Each secret for its server only, so that two servers can have different ones of one name. */

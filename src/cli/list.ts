@@ -3,12 +3,13 @@ import { GatewayError } from '../base/errors.ts';
 import { getOrMake } from '../base/memo.ts';
 import { counted, didYouMean } from '../base/text.ts';
 import type { Kind } from '../catalog/item.ts';
-import { tokensText } from '../catalog/tokens.ts';
+import { countedTokensText, tokensText } from '../catalog/tokens.ts';
 import type { ItemList, ListedItem, ListRequest } from '../doors/commands/list-items.ts';
+import { TOKENIZER } from '../observe/token-meter.ts';
 import type { ServerStatus } from '../sources/fleet.ts';
 import { agents } from './agents.ts';
 import type { CommandIo } from './command-io.ts';
-import { inGateway, type RunInGateway } from './in-gateway.ts';
+import { askCommand, inGateway, type RunInGateway } from './in-gateway.ts';
 import { namespaces } from './namespaces.ts';
 import type { Options } from './options.ts';
 import { askRunning } from './running.ts';
@@ -27,7 +28,7 @@ const kinds: Readonly<Record<string, readonly Kind[]>> = {
 
 export async function list(args: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const what = args[0] ?? 'tools';
-  const names = ['servers', ...Object.keys(kinds), 'toolsets', 'namespaces', 'agents'];
+  const names = ['servers', ...Object.keys(kinds), 'toolsets', 'namespaces', 'agents', 'clients'];
   if (!names.includes(what)) {
     throw new GatewayError(
       'usage',
@@ -35,6 +36,8 @@ export async function list(args: readonly string[], options: Options, io: Comman
     );
   }
   if (options.stats === true) return showStats(what, options, io);
+  if (what === 'clients') return listClients(options, io);
+  if (what === 'agents' && options.tokens === true) return listAgentCosts(options, io);
   if (what === 'agents') return agents(['list'], options, io);
   if (what === 'namespaces') return namespaces(['list'], options, io);
   if (what === 'toolsets') return toolsets(['list'], options, io);
@@ -62,11 +65,42 @@ async function listCosts(options: Options, io: CommandIo): Promise<number> {
     const rows = servers.map(({ server, tools, tokens }) => [
       paint('bold', cell(server), io),
       counted(tools, 'tool'),
-      tokensText(tokens),
+      countedTokensText(tokens),
     ]);
     return printResult(options, servers, withTotal(rows, items), io);
   };
   return inGateway(options, io, work, { audit: false });
+}
+
+/** What each agent may use, and what a new client of it sees first. */
+async function listAgentCosts(options: Options, io: CommandIo): Promise<number> {
+  const work = async (run: RunInGateway) => {
+    const { agents: all } = await run('tokens', {});
+    const rows = all.map(({ agent, tools, tokens, first }) => [
+      paint('bold', cell(agent), io),
+      `${counted(tools, 'tool')}, ${countedTokensText(tokens)}`,
+      `at first ${counted(first.tools, 'tool')}, ${countedTokensText(first.tokens)}`,
+    ]);
+    return printResult(options, all, table(rows), io);
+  };
+  return inGateway(options, io, work, { audit: false });
+}
+
+/** The clients of a running gateway, and what they were sent. */
+async function listClients(options: Options, io: CommandIo): Promise<number> {
+  const report = await askRunning(options, io, async (running) => askCommand(running, 'tokens', {}));
+  const clients = report?.clients ?? [];
+  const rows = clients.map(({ id, client, agent, now, lists, results }) => [
+    paint('dim', cell(id), io),
+    brief(client ?? 'a client', 40),
+    `agent ${brief(agent, 40)}`,
+    `${counted(now.tools, 'tool')}, ${countedTokensText(now.tokens)}`,
+    `${counted(lists.sent, 'list')} sent, ${countedTokensText(lists.tokens)}`,
+    counted(lists.changes, 'change'),
+    `results about ${tokensText(results.tokens)}`,
+  ]);
+  const none = report === null ? 'No gateway runs with this configuration.' : 'No client is connected.';
+  return printResult(options, clients, rows.length === 0 ? none : table(rows), io);
 }
 
 function sumOf(items: readonly ListedItem[]): number {
@@ -75,7 +109,7 @@ function sumOf(items: readonly ListedItem[]): number {
 
 function withTotal(rows: readonly (readonly string[])[], items: readonly ListedItem[]): string {
   if (rows.length === 0) return 'There is nothing to list.';
-  return `${table(rows)}\nAll together: about ${tokensText(sumOf(items))}.`;
+  return `${table(rows)}\nAll together: ${countedTokensText(sumOf(items))} (${TOKENIZER}).`;
 }
 
 /** The servers of the gateway that runs with this configuration, if one does. Otherwise they are started for a moment. */
@@ -100,7 +134,7 @@ function printItems({ items, missing, isAnyAway, hasPolicy }: ItemList, options:
   const width = Math.max(20, columns(io) - widest - (options.tokens === true ? 20 : 5));
   const rows = items.map(({ name, active, description, tokens }) => [
     `${active ? paint('green', '*', io) : ' '} ${cell(name)}`,
-    ...(tokens === undefined ? [] : [tokensText(tokens)]),
+    ...(tokens === undefined ? [] : [countedTokensText(tokens)]),
     paint('dim', brief(description, width), io),
   ]);
   for (const text of missing) warn(`something is missing: ${text}.`, io);

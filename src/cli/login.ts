@@ -1,6 +1,4 @@
 /** `toolgate login` and `toolgate logout`: who Toolgate is to servers that ask. No server is started. */
-import { spawn } from 'node:child_process';
-import { readAuthorities, readKeyPair } from '../base/certificates.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { didYouMean, quotedList } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
@@ -12,14 +10,16 @@ import type { GrantContext } from '../logins/grants.ts';
 import { type Login, loginName, readLogin, shownLogin } from '../logins/record.ts';
 import type { HttpLaunch } from '../sources/http.ts';
 import { createVault } from '../sources/vault.ts';
-import { findKey, keyMissing } from '../store/secret-key.ts';
 import { openSecretStore, type SecretStore } from '../store/secrets.ts';
+import { readUrl } from './arguments.ts';
 import type { CommandIo } from './command-io.ts';
+import { openBrowser } from './open-browser.ts';
 import { loadOptions, type Options } from './options.ts';
 import { confirm, hasTerminal } from './prompts.ts';
 import { loginText } from './server-rows.ts';
 import { note, paint, plain, print, printResult } from './terminal.ts';
 import { openTrust } from './trust.ts';
+import { withKey } from './user-key.ts';
 
 /** A server that can be logged in to, with its secrets filled in. */
 interface LoginTarget {
@@ -33,11 +33,16 @@ interface LoginTarget {
 const PATIENCE = '5m';
 
 export async function login([wanted]: readonly string[], options: Options, io: CommandIo): Promise<number> {
+  if (options.url !== undefined) return onPage(wanted, options.url, options, io);
   const config = await readConfig(options, io);
   const targets = await targetsOf(config, wanted, options);
-  if ((await findKey(config.vault)) === null) throw keyMissing();
-  const store = openSecretStore(config.dataDir, config.vault);
-  const known = (await store.read()).logins;
+  const known = (await openSecretStore(config.dataDir, config.vault).read()).logins;
+  // Made when the first login is due, so that nothing is changed if there is none.
+  let opened: Promise<SecretStore> | null = null;
+  const store = () => {
+    opened ??= withKey(config, options, io).then((vault) => openSecretStore(config.dataDir, vault));
+    return opened;
+  };
   const done: object[] = [];
   for (const target of targets) {
     const before = readLogin(known.get(target.name), target.launch.url);
@@ -47,6 +52,27 @@ export async function login([wanted]: readonly string[], options: Options, io: C
   if (done.length === 0 && wanted === undefined && options.json !== true)
     return print('No server asks for a login. To log in again, name one: toolgate login SERVER', io);
   return options.json === true ? printResult(options, done, '', io) : 0;
+}
+
+/** A gateway that runs elsewhere has a page for it, which a link opens once. */
+async function onPage(wanted: string | undefined, at: string, options: Options, io: CommandIo): Promise<number> {
+  if (wanted !== undefined || options.agent !== undefined || options.device === true)
+    throw new GatewayError('usage', 'With --url, the page of the gateway shows your servers: leave out the rest.');
+  const place = readUrl('--url', at);
+  place.pathname = `${place.pathname.replace(/\/mcp\/?$|\/$/, '')}/login/link`;
+  const { ask } = await import('./remote.ts');
+  const { credential } = await import('./connect.ts');
+  const answer = await ask(place, credential(io), {});
+  const body = (await answer.json().catch(() => null)) as { url?: unknown; error?: { message?: unknown } } | null;
+  if (typeof body?.url !== 'string') {
+    const why = answer.status === 401 ? 'Set TOOLGATE_TOKEN to your own token.' : (body?.error?.message ?? '');
+    throw new GatewayError('usage', `${place.origin} gives no link to log in (HTTP status ${answer.status}). ${why}`);
+  }
+  if (options.json === true) return printResult(options, body, '', io);
+  const mayOpen = options['no-browser'] !== true && openBrowser(body.url, io);
+  const what = mayOpen ? 'A browser opens your logins' : 'Open this address to see your logins';
+  io.stderr.write(`${what}. The link works once, for five minutes:\n  ${plain(body.url)}\n`);
+  return 0;
 }
 
 async function readConfig(options: Options, io: CommandIo): Promise<Config> {
@@ -92,7 +118,7 @@ async function logInTo(
   { key, launch, settings, name }: LoginTarget,
   before: Login | null,
   isNamed: boolean,
-  store: SecretStore,
+  openStore: () => Promise<SecretStore>,
   options: Options,
   io: CommandIo,
 ): Promise<Login | null> {
@@ -105,7 +131,7 @@ async function logInTo(
     throw about(`gets its tokens by itself (oauth.grant is "${settings.grant}"), so nobody logs in to it`);
   }
   if (!isNamed && before?.token !== undefined && before.wanted === undefined) return null;
-  const [{ probe }, { createGuard }, grants] = await Promise.all([
+  const [{ certificatesOf, probe }, { createGuard }, grants] = await Promise.all([
     import('../logins/probe.ts'),
     import('../logins/guarded-fetch.ts'),
     import('../logins/grants.ts'),
@@ -119,6 +145,7 @@ async function logInTo(
   const guard = await createGuard(launch.url, authorities === undefined ? undefined : [authorities]);
   const context: GrantContext = { url: launch.url, settings, guard };
   try {
+    const store = await openStore();
     const made =
       options.device === true
         ? await atDevice(key, (redirect) => grants.startDeviceLogin(context, challenge, before, redirect), before, io)
@@ -249,20 +276,6 @@ function whenPasted(
   return { done, stop: () => stop() };
 }
 
-/** False if there is no way to open one. */
-function openBrowser(address: string, io: CommandIo): boolean {
-  const { platform } = process;
-  const program =
-    io.env.BROWSER || (platform === 'darwin' ? 'open' : platform === 'win32' ? 'explorer.exe' : 'xdg-open');
-  const hasScreen = platform !== 'linux' || io.env.BROWSER || io.env.DISPLAY || io.env.WAYLAND_DISPLAY;
-  if (!hasScreen) return false;
-  // Never by a shell: the address comes from the internet.
-  const child = spawn(program, [address], { stdio: 'ignore', detached: true, env: { ...io.env } });
-  child.on('error', () => note('No browser could be started. Open the address yourself.', io));
-  child.unref();
-  return true;
-}
-
 async function atDevice(
   key: string,
   start: (redirect: string) => ReturnType<StartDeviceLogin>,
@@ -274,15 +287,6 @@ async function atDevice(
   io.stderr.write(`Open this address on any device to log in to ${plain(key)}:\n  ${plain(complete ?? address)}\n`);
   io.stderr.write(`The code is ${paint('bold', plain(code), io, 'stderr')}\n`);
   return done;
-}
-
-function certificatesOf({ tls }: HttpLaunch): { readonly ca?: string; readonly cert?: string; readonly key?: string } {
-  if (tls === undefined) return {};
-  const own = tls.pair === null ? null : readKeyPair(tls.pair.cert, tls.pair.key, 'tls.cert', 'tls.key');
-  return {
-    ...(tls.ca !== null && { ca: readAuthorities(tls.ca, 'tls.ca') }),
-    ...(own !== null && { cert: own.cert, key: own.key }),
-  };
 }
 
 export async function logout([wanted]: readonly string[], options: Options, io: CommandIo): Promise<number> {

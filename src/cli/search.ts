@@ -1,7 +1,7 @@
 /** `toolgate search`: tools, resources and prompts by words, as a model would find them. */
 import { GatewayError } from '../base/errors.ts';
 import { counted } from '../base/text.ts';
-import { tokensText } from '../catalog/tokens.ts';
+import { countedTokensText } from '../catalog/tokens.ts';
 import { type ExampleReport, MOST_SHOWN, type SearchReport } from '../doors/commands/search.ts';
 import type { CommandIo } from './command-io.ts';
 import { inGateway } from './in-gateway.ts';
@@ -25,7 +25,13 @@ export async function search(args: readonly string[], options: Options, io: Comm
     );
   const limit = readLimit(options.limit);
   const { server, agent } = options;
-  const request = { query, limit, ...(server !== undefined && { server }), ...(agent !== undefined && { agent }) };
+  const request = {
+    query,
+    limit,
+    tokens: options.tokens === true,
+    ...(server !== undefined && { server }),
+    ...(agent !== undefined && { agent }),
+  };
   return inGateway(options, io, async (run) => show(await run('search', request), query, options, io), {
     audit: false,
   });
@@ -50,7 +56,7 @@ async function show(report: SearchReport, query: string, options: Options, io: C
   const width = Math.max(20, columns(io) - widest - (options.tokens === true ? 20 : 5));
   const rows = items.map(({ name, kind, active, description, tokens }) => [
     `${active ? paint('green', '*', io) : ' '} ${mark(cell(name))}`,
-    ...(options.tokens === true ? [tokensText(tokens)] : []),
+    ...(options.tokens === true ? [countedTokensText(tokens)] : []),
     `${kind === 'tool' ? '' : `${kind}: `}${mark(brief(description, width))}`.trim(),
   ]);
   printResult(options, report, table(rows), io);

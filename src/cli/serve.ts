@@ -1,9 +1,11 @@
 /** `toolgate serve`, and `toolgate stdio` with a gateway of its own: they serve clients until they are stopped. */
+import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../base/errors.ts';
 import { isLoopback, localOrigin } from '../base/loopback.ts';
 import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
+import { createDashboard } from '../dashboard/dashboard.ts';
 import { type ListeningDoor, openHttpDoor } from '../doors/http/server.ts';
 import { openOperatorDoor } from '../doors/operator.ts';
 import { openStdioDoor, type StdioDoor } from '../doors/stdio.ts';
@@ -17,8 +19,8 @@ import { type LogLine, writeLog } from './log.ts';
 import { logLevel } from './log-level.ts';
 import { loadOptions, type Options } from './options.ts';
 import { startGateway } from './session.ts';
-import { paint, plain, print, table, untilSignal, warn } from './terminal.ts';
-import { followTrust, openTrust, type Trust } from './trust.ts';
+import { leaveClient, paint, plain, print, table, untilSignal, warn } from './terminal.ts';
+import { followTrust, openTrust, type Trust, trustAdded, trustServers } from './trust.ts';
 
 export async function ownStdio(_: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const trust = openTrust(options, io);
@@ -38,9 +40,7 @@ export async function ownStdio(_: readonly string[], options: Options, io: Comma
   await (await operators).close();
   await gateway.close();
   await telemetry.close();
-  // A client that holds our input open must not keep us alive.
-  io.stdin.destroy();
-  return 0;
+  return leaveClient(io);
 }
 
 /** For people who start it by hand: without a client, nothing would happen. */
@@ -62,32 +62,50 @@ Ctrl-C ends it.
 }
 
 export async function serve(_: readonly string[], options: Options, given: CommandIo): Promise<number> {
+  const many = options.processes === undefined ? null : await import('./processes.ts');
+  if (many !== null && !many.isOneOfMany()) {
+    const count = many.readProcesses(options.processes ?? '');
+    if (count > 1) return many.runProcesses(count, given);
+  }
+  const isFirst = many?.isOneOfMany() !== true || many.isFirst();
   const { startManager, withManagerToken } = await import('./manager.ts');
-  const io = withManagerToken(given, options);
+  const io = withManagerToken(isFirst ? given : silent(given), options);
   const trust = openTrust(options, io);
-  const gateway = await startGateway(options, io, 'warn', { audit: true, stdout: io.stdout, trust });
+  const gateway = await startGateway(options, io, 'warn', {
+    audit: true,
+    stdout: io.stdout,
+    trust,
+    ...(many?.isOneOfMany() === true && { replica: () => many.openProcessReplica(io) }),
+  });
   const telemetry = await startTelemetry(gateway, io);
   try {
     const { http } = gateway.config;
     const token = io.env.BEARER_TOKEN || null;
+    const dashboard = createDashboard(gateway, {
+      trustServers: (keys) => trustServers(keys, io),
+      trustTokens: (act) => trustAdded(options, io, act),
+    });
     const door = await openHttpDoor(gateway, {
       host: options.host ?? http.host,
       port: options.port === undefined ? http.port : readPort(options.port),
       portOption: '--port',
       token,
+      dashboard,
     });
+    dashboard.listens(door.url);
     if (http.trustAgentHeader) warn(trustText(door), io);
     const following = follow(gateway, options, io, trust);
     const stop = untilSignal(io);
     print(connectText(door, token !== null, gateway.config, io), io);
-    const operators = await openOperatorDoor(gateway, { command: 'serve', url: door.url });
+    const operators = await openOperatorDoor(gateway, { command: 'serve', url: door.url }, undefined, dashboard);
     const origin = localOrigin(options.host ?? http.host, door.port, http.tls !== null);
-    const manager = startManager(gateway, { origin, isOpen: door.isOpen }, options, io);
+    const manager = isFirst ? startManager(gateway, { origin, isOpen: door.isOpen }, options, io) : null;
     await Promise.race([stop, showServed(gateway, stop, io)]);
     await stop;
     await manager?.close();
     following.close();
     gateway.approvals.stop();
+    dashboard.close();
     await door.drain(gateway.config.http.drain);
     await door.close();
     await operators.close();
@@ -96,6 +114,18 @@ export async function serve(_: readonly string[], options: Options, given: Comma
     await gateway.close();
     await telemetry.close();
   }
+}
+
+/** Only the first of several processes prints. */
+function silent(io: CommandIo): CommandIo {
+  const stdout = new Writable({ write: (_chunk, _encoding, done) => done() });
+  return new Proxy(io, {
+    get(target, key) {
+      if (key === 'stdout') return stdout;
+      const value = Reflect.get(target, key) as unknown;
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
 }
 
 /** Applies changes of the configuration file, of the secrets and of saved toolsets to the gateway. */
@@ -158,6 +188,7 @@ function connectText(
     `Toolgate is listening on ${paint('bold', url, io)}`,
     ...(isOpen ? [paint('dim', `No BEARER_TOKEN is set: ${whoMayConnect(url)} may connect.`, io)] : []),
     ...(variable === 'TOOLGATE_TOKEN' ? [paint('dim', 'Each agent has its own token: toolgate agents.', io)] : []),
+    ...(http.dashboard ? [paint('dim', 'See what it does: toolgate dashboard', io)] : []),
     // Since 2026-07-28 nothing distinguishes the clients of one agent.
     ...(selects ? [paint('dim', 'Newer clients (MCP 2026-07-28) share one set of active tools.', io)] : []),
     '',

@@ -11,6 +11,7 @@ import { loadTask } from '../config/task.ts';
 import { type Gateway, openGateway } from '../gateway/gateway.ts';
 import { requireProfile } from '../plans/plan.ts';
 import { findKey, INSECURE_TEXT } from '../store/secret-key.ts';
+import type { Replica } from '../store/shared/replica.ts';
 import type { CommandIo } from './command-io.ts';
 import { startLog, writeLog } from './log.ts';
 import { logLevel } from './log-level.ts';
@@ -22,7 +23,7 @@ export async function startGateway(
   options: Options,
   io: CommandIo,
   defaultLevel: string,
-  { audit, stdout, adjust, endsByItself = false, trust = openTrust(options, io) }: GatewayStart = {},
+  { audit, stdout, adjust, endsByItself = false, trust = openTrust(options, io), replica }: GatewayStart = {},
 ): Promise<Gateway> {
   const level = logLevel(options, io, defaultLevel);
   const loaded = await loadConfig(loadOptions(options, io));
@@ -41,6 +42,7 @@ export async function startGateway(
     ...(audit !== undefined && { audit }),
     ...(stdout !== undefined && { stdout }),
     ...(adjust !== undefined && { adjust }),
+    ...(replica !== undefined && config.store === null && { replica: await replica() }),
   });
   const equipped = options['equip-toolset'];
   if (equipped !== undefined) {
@@ -76,6 +78,8 @@ interface GatewayStart extends Pick<SessionOptions, 'audit' | 'adjust'> {
   readonly stdout?: CommandIo['stdout'];
   /** Kept by commands that follow the configuration. */
   readonly trust?: Trust;
+  /** What it shares with other processes, if the configuration has no store. */
+  readonly replica?: () => Promise<Replica>;
   /** Whether the command ends without being stopped. */
   readonly endsByItself?: boolean;
 }

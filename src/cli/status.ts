@@ -96,11 +96,12 @@ function section(title: string, text: string, io: CommandIo): string {
 }
 
 function clientRow(client: StatusReport['clients'][number], io: CommandIo): string[] {
-  const { id, agent, door, version, since, toolset, namespace, tools, tokens, lists } = client;
+  const { id, agent, door, version, since, toolset, namespace, tools, tokens, lists, results } = client;
   const name = version === null ? (client.client ?? 'a client') : `${client.client} ${version}`;
   const facts = [
     `${counted(tools, 'tool')}, ${tokensText(tokens)}`,
     ...(lists.changes === 0 ? [] : [changesText(lists)]),
+    ...(results.bytes === 0 ? [] : [`results about ${tokensText(results.tokens)}`]),
     ...named('activated', client.activated),
     ...named('deactivated', client.deactivated),
     ...named('enabled', client.enabled),

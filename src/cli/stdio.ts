@@ -10,7 +10,7 @@ import type { CommandIo } from './command-io.ts';
 import { LEVELS, logLevel } from './log-level.ts';
 import { loadOptions, type Options } from './options.ts';
 import { attach, type HelloParts, sharedPlace, Unshared } from './shared-gateway.ts';
-import { jsonText, untilSignal, warn } from './terminal.ts';
+import { jsonText, leaveClient, untilSignal, warn } from './terminal.ts';
 
 export async function stdio(args: readonly string[], options: Options, io: CommandIo): Promise<number> {
   const own = async () => (await import('./serve.ts')).ownStdio(args, options, io);
@@ -44,9 +44,7 @@ export async function stdio(args: readonly string[], options: Options, io: Comma
   );
   await Promise.race([window.ended, untilSignal(io)]);
   window.close();
-  // A client that holds our input open must not keep us alive.
-  io.stdin.destroy();
-  return 0;
+  return leaveClient(io);
 }
 
 /** Whether another user has taken the place of our sockets. */

@@ -1,7 +1,8 @@
 /** What the CLI prints: colour and movement on a terminal, plain text in a pipe; and the signals that end it. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { styleText } from 'node:util';
 import { escaped, excerpt } from '../base/text.ts';
-import type { CommandIo } from './command-io.ts';
+import type { CommandIo, Screen } from './command-io.ts';
 import type { Options } from './options.ts';
 
 type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
@@ -135,4 +136,32 @@ export function untilSignal(io: CommandIo): Promise<void> {
     io.once('SIGINT', stop);
     io.once('SIGTERM', stop);
   });
+}
+
+/** Milliseconds in which a client that is still there has to read something of what is left for it. */
+const LAST_READ = 5_000;
+
+/**
+ * The end of a command that serves a client: its input and output must not keep us alive. What the client has not read yet is
+ * left for it while it reads.
+ */
+export async function leaveClient(io: CommandIo): Promise<number> {
+  io.stdin.destroy();
+  let before = unreadBytes(io.stdout);
+  let until = Date.now() + LAST_READ;
+  for (let left = before; left > 0 && !io.stdout.destroyed; left = unreadBytes(io.stdout)) {
+    if (left < before) until = Date.now() + LAST_READ;
+    before = left;
+    if (Date.now() > until) {
+      io.exit(0);
+      break;
+    }
+    await sleep(20);
+  }
+  return 0;
+}
+
+/** Falls with every byte that is read: of a long write in progress only the handle knows what is left. */
+function unreadBytes(stream: Screen & { readonly _handle?: { readonly writeQueueSize?: number } | null }): number {
+  return stream.writableLength + (stream._handle?.writeQueueSize ?? 0);
 }

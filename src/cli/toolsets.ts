@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { join, resolve as resolvePath } from 'node:path';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { counted } from '../base/text.ts';
-import { tokensText } from '../catalog/tokens.ts';
+import { countedTokensText } from '../catalog/tokens.ts';
 import { loadConfig } from '../config/load.ts';
 import { requireEquip } from '../controls/default-selection.ts';
 import { runInGateway } from '../doors/commands/commands.ts';
@@ -47,14 +47,14 @@ export const toolsets = withVerbs('toolsets', {
 });
 
 async function list(run: RunInGateway, _: readonly string[], options: Options, io: CommandIo): Promise<number> {
-  const { toolsets: all, problems, missing } = await run('toolsets-list', {});
+  const { toolsets: all, problems, missing } = await run('toolsets-list', { tokens: options.tokens === true });
   for (const problem of problems) warn(problem, io);
   if (missing !== null) warn(missingText(missing), io);
   const rows = all.map((toolset) => [
     `${toolset.equipped ? paint('green', '*', io) : ' '} ${paint('bold', cell(toolset.name), io)}`,
     toolset.place,
     sizeText(toolset),
-    ...(options.tokens === true ? [tokensText(toolset.tokens)] : []),
+    ...(options.tokens === true ? [countedTokensText(toolset.tokens)] : []),
     brief(toolset.description, columns(io) - 50),
   ]);
   const json = all.map(({ size: __, tokens, ...toolset }) =>

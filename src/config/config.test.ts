@@ -72,6 +72,7 @@ it('has every default filled in', () => {
     ],
     activeToolsets: null,
     controls: ['activate'],
+    searchesMany: true,
     callThrough: 'auto',
     catalog: null,
     markActive: true,
@@ -98,6 +99,7 @@ it('has every default filled in', () => {
       prompts: [],
     },
     dataDir: '/etc/app/.toolgate',
+    store: null,
     folders: {
       watch: true,
       debounce: 300,
@@ -114,6 +116,7 @@ it('has every default filled in', () => {
       port: 8808,
       allowedOrigins: [],
       allowedHosts: [],
+      dashboard: true,
       drain: 20_000,
       sessionTtl: 86_400_000,
       maxSessions: 100_000,

@@ -34,6 +34,7 @@ import {
   type ServerConfig,
   type ServerEntry,
 } from './servers.ts';
+import { resolveStore, type StoreConfig, storeSecrets } from './store.ts';
 import type { TasksConfig } from './tasks.ts';
 import { type CallThrough, type Control, resolveToolsets, type ToolsetConfig } from './toolsets.ts';
 
@@ -45,6 +46,8 @@ export interface Config {
   /** Patterns over exposed names; null if the configuration has none. */
   readonly activeToolsets: readonly string[] | null;
   readonly controls: readonly Control[];
+  /** Whether `search` takes the place of `activate` if there are many tools. */
+  readonly searchesMany: boolean;
   /** Which clients are offered `toolman_call`. */
   readonly callThrough: CallThrough;
   /** Whether clients get the whole catalog in a description; null if that depends on the client. */
@@ -83,6 +86,8 @@ export interface Config {
   /** Tools made of other tools. */
   readonly macros: readonly MacroConfig[];
   readonly dataDir: string;
+  /** What several replicas share; null if there is one. */
+  readonly store: StoreConfig | null;
   readonly folders: FoldersConfig;
   readonly http: HttpConfig;
   readonly manager: ManagerConfig;
@@ -185,6 +190,7 @@ export function resolveConfig(
   const managerToken = http.manager.token();
   const audit = resolveAudit(settings.audit, dataDir, context);
   const auditKey = audit.key();
+  const store = resolveStore(settings.store, context);
   const secrets = [
     ...secretValues(
       entries.flatMap((entry) => ('server' in entry ? entry.server : [])),
@@ -192,6 +198,7 @@ export function resolveConfig(
     ),
     ...agentTokens(settings.agents, context),
     ...(auditKey === null ? [] : [auditKey]),
+    ...storeSecrets(store),
   ];
   const own: OwnPath[] = [
     ...(file === null ? [] : [{ what: 'the configuration', path: file }]),
@@ -231,6 +238,7 @@ export function resolveConfig(
     search: settings.search,
     macros: resolveMacros(settings.macros, serverKeys, context),
     dataDir,
+    store,
     folders: { ...folders, named: resolved.folders },
     http,
     manager: resolveManager(settings.manager, context),

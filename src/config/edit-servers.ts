@@ -12,7 +12,7 @@ import { isObject, type JsonObject, toObject } from '../base/objects.ts';
 import { didYouMean } from '../base/text.ts';
 import type { Config } from './config.ts';
 import { editText } from './edit.ts';
-import type { FoundConfig, LoadOptions } from './find.ts';
+import { type FoundConfig, IN_DATA_DIR, type LoadOptions } from './find.ts';
 import { isClientFile, isForeign, isPersona } from './foreign.ts';
 import { type Path, schemaIssues } from './issues.ts';
 import { loadConfigText } from './load.ts';
@@ -90,7 +90,7 @@ export function serverEdits(
   commentOf: (server: WrittenServer) => string | undefined = () => undefined,
 ): Edit[] {
   const names = serverNames(value);
-  return servers.map((server): Edit => {
+  const added = servers.map((server): Edit => {
     const { error } = serverSchema.safeParse(server);
     if (error !== undefined) {
       const [{ path, message }] = schemaIssues(serverSchema, error, server) as [{ path: Path; message: string }];
@@ -108,6 +108,15 @@ export function serverEdits(
     const { namespace, ...entry } = server;
     return { kind: 'set', path: [key, namespace], value: entry, ...comment };
   });
+  return isNew(value, file) ? [SHOWN_BY_SIZE, ...added] : added;
+}
+
+/** A new file says what models see of the servers in it, so that nobody has to know that before the first start. */
+const SHOWN_BY_SIZE: Edit = { kind: 'set', path: ['controls'], value: 'auto' };
+
+/** Clients' files are read by other programs too, and folders of tools are shown as they are. */
+function isNew(value: JsonObject, file: string): boolean {
+  return Object.keys(value).length === 0 && !isForeign(file) && basename(file) !== IN_DATA_DIR;
 }
 
 export function removeServer(found: FoundConfig, name: string, options: EditOptions): Promise<Config> {

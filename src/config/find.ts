@@ -14,7 +14,7 @@ const FILE_NAMES = [
 ] as const;
 
 /** Used if the working directory has none. It may be missing, so that a container needs nothing but its volume. */
-const IN_DATA_DIR = 'config.yaml';
+export const IN_DATA_DIR = 'config.yaml';
 const DATA_DIR = '.toolgate';
 
 /** Where folders of tools are in the data folder. */

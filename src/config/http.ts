@@ -30,6 +30,8 @@ export interface HttpConfig {
   readonly requireClientId: boolean;
   /** Whether calls are accepted at the addresses that mcpo uses. */
   readonly mcpo: boolean;
+  /** Whether `toolgate serve` has its dashboard. */
+  readonly dashboard: boolean;
   /** The address of `/mcp` as clients know it; null if it is that of `host` and `port`. */
   readonly publicUrl: string | null;
   /** Agents that may see what concerns the whole gateway. */
@@ -208,6 +210,9 @@ const httpShape = {
     .describe(
       'Also accepts calls at `/NAMESPACE/TOOL`, as mcpo does, with `/NAMESPACE/openapi.json` and `/NAMESPACE/docs`.',
     ),
+  dashboard: flag()
+    .prefault(true)
+    .describe('Whether `toolgate serve` has its dashboard at `/`, for those who open it with `toolgate dashboard`.'),
   public_url: text()
     .optional()
     .describe(

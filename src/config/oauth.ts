@@ -7,7 +7,7 @@ import { choice, count, type Section, section, text, textList } from './fields.t
 /** How a token for a server is obtained. Texts contain references to secrets, which are filled in when they are needed. */
 export interface OAuthSettings {
   /** `login`: a person logs in. The others need no person. */
-  readonly grant: 'login' | 'client_credentials' | 'jwt_bearer' | 'enterprise';
+  readonly grant: 'login' | 'client_credentials' | 'jwt_bearer' | 'enterprise' | 'token_exchange';
   /** The id and secret that the authorization server has given to this Toolgate, if somebody registered it there. */
   readonly clientId?: string;
   readonly clientSecret?: string;
@@ -24,7 +24,7 @@ export interface OAuthSettings {
   /** For `jwt_bearer`: a JWT that says who this workload is, or the file that it is in. */
   readonly assertion?: string;
   readonly assertionFile?: string;
-  /** For `enterprise`: the identity provider, and who we are there. */
+  /** For `enterprise` and `token_exchange`: the identity provider, and who we are there. */
   readonly idp?: IdentityProvider;
 }
 
@@ -47,11 +47,12 @@ const idpShape = {
 };
 
 const oauthShape = {
-  grant: choice(['login', 'client_credentials', 'jwt_bearer', 'enterprise'])
+  grant: choice(['login', 'client_credentials', 'jwt_bearer', 'enterprise', 'token_exchange'])
     .prefault('login')
     .describe(
       '`login`: a person logs in, with `toolgate login`. `client_credentials`: Toolgate itself is the user. ' +
-        '`jwt_bearer`: the platform that it runs on says who it is. `enterprise`: the identity provider of the organisation decides.',
+        '`jwt_bearer`: the platform that it runs on says who it is. `enterprise`: the identity provider of the organisation decides. ' +
+        '`token_exchange`: the identity provider exchanges the JWT of each agent (RFC 8693), with `credentials = "agent"`.',
     ),
   client_id: text()
     .optional()
@@ -77,7 +78,9 @@ const oauthShape = {
   assertion_file: text()
     .optional()
     .describe('For `jwt_bearer`: a file with the JWT, which is read again for every token.'),
-  idp: section(idpShape).optional().describe('For `enterprise`: the identity provider of the organisation.'),
+  idp: section(idpShape)
+    .optional()
+    .describe('For `enterprise` and `token_exchange`: the identity provider of the organisation.'),
 };
 
 const oauthSection = section(oauthShape).superRefine((oauth, context) => {
@@ -94,6 +97,14 @@ const oauthSection = section(oauthShape).superRefine((oauth, context) => {
     if (oauth.idp === null) add('idp', 'is missing: "enterprise" needs the identity provider');
     else if ((oauth.idp.idToken === null) === (oauth.idp.idTokenFile === null))
       add('idp', 'give either "id_token" or "id_token_file"');
+  }
+  if (oauth.grant === 'token_exchange') {
+    // Nobody else may decide where the JWT of an agent is sent.
+    if (oauth.idp === null) add('idp', 'is missing: "token_exchange" needs the identity provider');
+    else if ((oauth.idp.clientId ?? oauth.clientId) === null)
+      add('client_id', 'is missing: "token_exchange" needs it, here or in "idp"');
+    else if (oauth.idp.idToken !== null || oauth.idp.idTokenFile !== null)
+      add('idp', '"id_token" and "id_token_file" are for "enterprise": here each agent brings its own token');
   }
   if (oauth.clientSecret !== null && oauth.clientId === null) add('client_secret', 'needs "client_id"');
   if (oauth.clientMetadata !== null && !oauth.clientMetadata.startsWith('https://'))

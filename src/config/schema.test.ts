@@ -302,6 +302,7 @@ it('accepts an empty configuration and fills in every default', () => {
       host: '127.0.0.1',
       allowedOrigins: [],
       allowedHosts: [],
+      dashboard: true,
       drain: 20_000,
       sessionTtl: 86_400_000,
       maxSessions: 100_000,

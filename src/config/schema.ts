@@ -21,6 +21,7 @@ import { searchSchema } from './search.ts';
 import { secretsSchema } from './secrets-key.ts';
 import { securitySchema } from './security.ts';
 import { serversShape } from './servers.ts';
+import { storeSchema } from './store.ts';
 import { taskShape } from './tasks.ts';
 import { toolsetShape } from './toolsets.ts';
 
@@ -100,6 +101,12 @@ export const settingsShape = {
     .prefault('.toolgate')
     .describe(
       'Folder for the data that Toolgate keeps, relative to the folder of this file. The environment variable DATA_DIR overrides this.',
+    ),
+  store: storeSchema
+    .optional()
+    .describe(
+      'The engine that several replicas of this gateway share: the address of Redis or Valkey, such as "redis://host:6379", ' +
+        'or a map. Default: there is one replica, and nothing is shared.',
     ),
   folders: foldersSchema.prefault({}).describe('How folders of tools are served.'),
   ...policyShape,

@@ -204,6 +204,9 @@ function checkServer(server: z.output<typeof serverMap>, context: z.core.$Refine
     if (server[key] === undefined || kinds.includes(reachedBy)) continue;
     add([key], `has no effect with "${reachedBy}": it is for servers with ${quotedList(kinds)}`);
   }
+  const { oauth, credentials } = server;
+  if (isObject(oauth) && oauth.grant === 'token_exchange' && credentials !== 'agent')
+    add(['credentials'], 'is missing: "token_exchange" is for servers with credentials = "agent"');
 }
 
 export const serverSchema = serverMap

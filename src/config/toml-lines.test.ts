@@ -86,7 +86,9 @@ describe('reads what smol-toml reads', () => {
   it('the documents of docs/ and rules/', () => {
     const root = fileURLToPath(new URL('../../', import.meta.url));
     const read = (path: string) => readFileSync(root + path, 'utf8');
-    const pages = readdirSync(`${root}docs`).map((name) => `docs/${name}`);
+    const pages = readdirSync(`${root}docs`)
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `docs/${name}`);
     const blocks = pages.flatMap((page) =>
       [...read(page).matchAll(/^```toml[^\n]*\n(.*?)^```/gms)].map((match) => match[1]!),
     );

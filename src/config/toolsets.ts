@@ -46,7 +46,7 @@ export const toolsetShape = {
     .optional()
     .describe(
       'Built-in tools that let a model change what it sees: single tools (`activate`), one toolset at a time (`equip`), any number of toolsets (`toolsets`), or a search that finds and calls tools (`search`). `auto` shows up to 15 tools of at most 3,000 tokens directly, is `activate` for up to 60 tools, and `search` for more. ' +
-        'Default: `["activate"]` in tools.toml, `["equip"]` in .mcp.json, else none.',
+        'Default: `["activate"]` in tools.toml, `["equip"]` in .mcp.json, else none. A tools.toml without `active_toolsets` and `toolsets` is searched above 60 tools, as with `auto`.',
     ),
   call_through: choice(['auto', 'always', 'never'] satisfies CallThrough[])
     .prefault('auto')
@@ -84,6 +84,9 @@ export function resolveToolsets(
   return {
     activeToolsets: activeToolsets === null ? null : texts(['active_toolsets'], activeToolsets),
     controls: [...new Set(controls ?? defaultControls)],
+    // A file that says nothing about what clients see.
+    searchesMany:
+      controls === null && activeToolsets === null && toolsets === null && defaultControls.includes('activate'),
     callThrough,
     catalog,
     markActive,

@@ -4,9 +4,10 @@ import { startSelection } from '../access/selection.ts';
 import { textRoom } from '../access/text-room.ts';
 import { includesTool, type Toolset } from '../access/toolset.ts';
 import type { ViewControls } from '../access/view.ts';
+import { memo } from '../base/memo.ts';
 import { quotedList } from '../base/text.ts';
 import { CALL, CALL_ENTRY } from '../calls/through.ts';
-import type { Catalog } from '../catalog/catalog.ts';
+import { type Catalog, EMPTY_CATALOG } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { isInstructionCut } from '../catalog/introduction.ts';
 import type { Config } from '../config/config.ts';
@@ -56,6 +57,8 @@ export interface ControlsOptions {
   readonly catalog: Config['catalog'];
   /** Whether the description of `toolman_activate` marks what is active. */
   readonly markActive: boolean;
+  /** The controls that this caller had before there were as many tools as now. */
+  readonly former?: readonly Control[];
 }
 
 /** The most toolsets of users that advice names. */
@@ -70,12 +73,15 @@ const NO_OPTIONS: ControlsOptions = {
   markActive: true,
 };
 
+/** What a client calls that still shows the catalog, because it has not listed again. */
+const formerEntry = memo((catalog: Catalog) => activateEntry(catalog, null));
+
 /** Nothing is marked as active. */
 const UNMARKED = startSelection([]);
 
 export function createControls(
   controls: readonly Control[],
-  { program, toolsets, callThrough, catalog: form, markActive }: ControlsOptions = NO_OPTIONS,
+  { program, toolsets, callThrough, catalog: form, markActive, former = [] }: ControlsOptions = NO_OPTIONS,
 ): Controls {
   const ofProgram = program?.entries ?? [];
   const activates = controls.includes('activate');
@@ -135,6 +141,10 @@ export function createControls(
     alias(name) {
       // A client that does not list it may still be told to call it.
       if (calls && name === CALL) return CALL_ENTRY;
+      if (!activates && former.includes('activate')) {
+        if (name === ACTIVATE) return formerEntry(EMPTY_CATALOG);
+        if (name === CALL && callThrough !== 'never') return CALL_ENTRY;
+      }
       return equips ? aliasedEquipTool(name) : undefined;
     },
     advice(kind, name, entry) {

@@ -1,7 +1,17 @@
 /** The default selection, which all callers without their own share. The equipped toolset is kept across restarts. */
 
 import { implicitToolsets } from '../access/implicit-toolsets.ts';
-import { basePatterns, equip, rebase, refitted, type Selection, startSelection } from '../access/selection.ts';
+import {
+  basePatterns,
+  equip,
+  type KeptSelection,
+  keptSelection,
+  rebase,
+  refitted,
+  type Selection,
+  startSelection,
+  toKept,
+} from '../access/selection.ts';
 import { goneToolset, type Toolset, toolServers } from '../access/toolset.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
@@ -11,6 +21,7 @@ import type { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvVars } from '../config/expand.ts';
 import type { Renames } from '../store/renames.ts';
+import type { Replica } from '../store/shared/replica.ts';
 import {
   type LibraryToolset,
   openToolsetLibrary,
@@ -80,10 +91,12 @@ export interface DefaultSelectionOptions {
   changed(): void;
   /** The toolsets that users made are others than before. */
   toolsetsChanged(): void;
+  /** Null if there is no other replica. */
+  readonly replica?: Replica | null;
 }
 
 export function createDefaultSelection(options: DefaultSelectionOptions): DefaultSelection {
-  const { events, env, renames, config, catalog, servers, changed, toolsetsChanged } = options;
+  const { events, env, renames, config, catalog, servers, changed, toolsetsChanged, replica = null } = options;
   const store = openToolsetStore(config().dataDir, userFolder(env));
   const made = openUserToolsets({
     configured: () => config().toolsets,
@@ -101,6 +114,8 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
   let saved: Promise<unknown> = Promise.resolve();
   /** What the next start equips; undefined if nothing was saved. */
   let remembered: string | null | undefined;
+  /** Resolves when all replicas have the selection. */
+  let sharing: Promise<void> | null = null;
   /** What windows begin with; undefined if that is the default selection. */
   let ofWindows: string | null | undefined;
   /** The same for clients that are known again, by what they are known as; null until it is read. */
@@ -129,11 +144,23 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
     return implicit.find((one) => one.name === toolset.name) ?? goneToolset(toolset.name);
   }
 
-  function replace(next: Selection): void {
+  const shared = replica?.map('default selection', (_, kept) => {
+    if (kept === null) return;
+    const find = (name: string) => toolsetNow(goneToolset(name), true);
+    adopt(keptSelection(basePatterns(config()), kept as KeptSelection, find));
+  });
+
+  function adopt(next: Selection): void {
     selection = next;
     ofWindows = undefined;
     refit();
     changed();
+  }
+
+  /** Other replicas take it over too. */
+  function replace(next: Selection): void {
+    adopt(next);
+    sharing = shared?.set('default', toKept(selection)).catch(() => {}) ?? null;
   }
 
   /** Each once: a toolset is read again and again. */
@@ -230,7 +257,10 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
     });
     if (toolset === null)
       note(`the toolset "${name}", which was equipped last, does not exist any more, so no toolset is equipped`);
-    if (selection.toolset === null) replace(equip(selection, toolset ?? goneToolset(name)));
+    // What the replicas have now is newer than what one of them had when it stopped.
+    await replica?.loaded();
+    if (shared?.get('default') === undefined && selection.toolset === null)
+      adopt(equip(selection, toolset ?? goneToolset(name)));
   }
 
   function announce(agent: string, name: string | null): void {
@@ -257,7 +287,9 @@ export function createDefaultSelection(options: DefaultSelectionOptions): Defaul
       if (next.key !== selection.key) replace(next);
       if (before !== name) announce(agent, name);
       const isSaved = remembered === undefined ? before === name : remembered === name;
-      return isSaved ? null : remember(name);
+      const saving = isSaved ? null : remember(name);
+      const shares = sharing;
+      return shares === null ? saving : shares.then(() => saving);
     },
     toolsetNow,
     lastOfClient,

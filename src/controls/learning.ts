@@ -2,8 +2,9 @@
  * Learns which queries lead to which tools: a caller searches, and then calls one of the tools that were found, with
  * success. What it learned counts for callers of the same agent to whom the same is open.
  */
-import { sha256 } from '../base/hash.ts';
-import { getOrMake } from '../base/memo.ts';
+import type { Rules } from '../access/policy.ts';
+import { canonicalJson, sha256 } from '../base/hash.ts';
+import { getOrMake, memo } from '../base/memo.ts';
 import type { Caller } from '../calls/caller.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
 import { configuredExamples, type Examples, joinExamples, NO_EXAMPLES } from '../catalog/search/examples.ts';
@@ -34,9 +35,16 @@ export interface LearningOptions {
 /** Only the last searches of a caller count: a tool that is called much later was not called because of them. */
 const MOST_SEARCHES = 20;
 
+/** The key of a permission tells only agents of one policy apart. This tells policies apart, by the rules for an agent. */
+const rulesHash = memo(({ policy, lineage }: Rules) =>
+  sha256(canonicalJson({ ...policy, agents: lineage, defaultLimits: null })),
+);
+
 export function createLearning({ config, store, redact }: LearningOptions): SearchLearning {
   const ownerOf = (caller: Caller): ExampleOwner => {
-    const open = [caller.view().permission?.key ?? '', ...caller.tasks.map(taskKey)];
+    const { permission } = caller.view();
+    const rules = permission === null ? [] : [rulesHash(permission.rules), permission.key];
+    const open = [...rules, ...caller.tasks.map(taskKey)];
     return { agent: caller.agent, view: sha256(JSON.stringify(open)).slice(0, 16) };
   };
   return {

@@ -110,7 +110,9 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
     }
     // Even if the selection is the same, its toolset may have been edited.
     caller.look();
-    return saving;
+    const { sharing } = caller;
+    // The next request may go to another replica.
+    return sharing === null ? saving : sharing.then(() => saving);
   }
 
   /**

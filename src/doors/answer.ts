@@ -3,12 +3,13 @@
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import type { Call } from '../calls/call.ts';
 import type { Caller } from '../calls/caller.ts';
+import type { Holder } from '../calls/holder.ts';
 import { type Credential, REVOKED } from '../calls/identity.ts';
-import type { Holder, ParkedCall } from '../calls/parked.ts';
+import type { ParkedCall } from '../calls/parked.ts';
 import type { Pipeline } from '../calls/pipeline.ts';
 import { mayAsk } from '../protocol/asked-by.ts';
 import { ASKS, legacyResult, modernError, modernErrorObject, modernReply } from '../protocol/bridge.ts';
-import type { Ticket } from '../protocol/contract.ts';
+import type { ResultStream, Ticket } from '../protocol/contract.ts';
 import { requiredUrls } from '../protocol/elicitation.ts';
 import type { ClientAbilities } from '../protocol/envelope.ts';
 import { findMember } from '../protocol/json.ts';
@@ -29,6 +30,11 @@ export interface Exchange {
   send(message: Buffer): void;
   /** Sends the answer; nothing follows it. `status` is for HTTP, if the answer is the whole response. */
   finish(answer: Reply, status?: number): void;
+  /**
+   * Sends an answer with a result that is still coming, or returns null if that is not possible. Then `finish` and `abandon` mean
+   * that it broke off. Absent: never. `length`: no more bytes than these will come, or -1.
+   */
+  begin?(id: string, length: number): ResultStream | null;
   /** The request was cancelled: no answer is sent. */
   abandon(): void;
   /** Called from time to time while the answer is pending. */
@@ -184,6 +190,21 @@ export class Answer implements Holder {
     else if (era === this.era && !this.wraps) this.finish(resultReply(this.id, result));
     else if (this.era === 'modern') this.finish(modernReply(this.id, this.message.method, result));
     else this.translate(result, legacyResult(result, this.wraps));
+  }
+
+  /** A client of the same era gets the result as the server wrote it. */
+  stream(era: Era, length: number): ResultStream | null {
+    if (era !== this.era || this.wraps || this.isParked || this.completed !== null || this.place < 0) return null;
+    const stream = this.exchange.begin?.(this.id, length) ?? null;
+    if (stream === null) return null;
+    return {
+      write: (part) => stream.write(part),
+      end: () => {
+        if (!this.end()) return;
+        if (this.wasAsked) this.client.left(this);
+        stream.end();
+      },
+    };
   }
 
   /** Answers with a result that Toolgate produced itself. */

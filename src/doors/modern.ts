@@ -3,10 +3,11 @@
  * agent's selection, the running requests and the subscriptions.
  */
 
+import type { KeptSelection } from '../access/selection.ts';
 import type { ListKind } from '../access/view.ts';
 import { BoundedMap } from '../base/bounded-map.ts';
 import { GatewayError } from '../base/errors.ts';
-import type { Caller, ClientOptions } from '../calls/caller.ts';
+import type { Caller, ClientOptions, SharedCaller } from '../calls/caller.ts';
 import { isInvalid } from '../calls/identity.ts';
 import { asFirst, digestOf, readAnswers } from '../calls/parked.ts';
 import type { TaskSubscription } from '../calls/tasks/tasks.ts';
@@ -36,6 +37,8 @@ import {
 } from './methods.ts';
 
 export interface ModernOptions extends ClientOptions {
+  /** Absent: no other replica has this client. */
+  readonly shared?: SharedCaller;
   /** Whether all requests come from one client. Then their ids must be unique. */
   readonly isSingle: boolean;
 }
@@ -85,7 +88,7 @@ export class ModernPeer implements Client {
   readonly #interests = new WeakMap<Answer, ListenInterests>();
 
   constructor(gateway: Gateway, options: ModernOptions) {
-    const { identity, scope, door, clientId = null, window, isSingle } = options;
+    const { identity, scope, door, clientId = null, window, isSingle, shared } = options;
     this.#gateway = gateway;
     this.#isSingle = isSingle;
     this.principal = identity.principal;
@@ -96,6 +99,7 @@ export class ModernPeer implements Client {
       clientId,
       ...(window !== undefined && { window }),
       revision: MODERN_REVISION,
+      ...(shared !== undefined && { shared }),
       changed: (kind) => this.#changed(kind),
       hears: (client) => this.#hears(client),
       updated: (uri) => this.#updated(uri),
@@ -175,6 +179,11 @@ export class ModernPeer implements Client {
     for (const uri of interests?.uris ?? []) this.#caller.unsubscribe(uri);
     interests?.tasks.stop();
     this.#interests.delete(answer);
+  }
+
+  /** Another replica has switched tools for the client. */
+  adopt(kept: KeptSelection | null): void {
+    this.#caller.adopt(kept);
   }
 
   /** Whether closing it would lose only the selection. */

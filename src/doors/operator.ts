@@ -12,6 +12,7 @@ import { createIdentity, type Identity, operatorIdentity } from '../calls/identi
 import type { Gateway } from '../gateway/gateway.ts';
 import { newOperatorSocket, operatorSocketFolder } from '../store/operator-sockets.ts';
 import type { StartedAs } from './http/admin/status.ts';
+import type { DashboardPort } from './http/dashboard-port.ts';
 import type { HttpDoor } from './http/door.ts';
 
 export interface OperatorDoor {
@@ -27,9 +28,10 @@ export async function openOperatorDoor(
   gateway: Gateway,
   startedAs: StartedAs,
   came?: CommandCame,
+  dashboard?: DashboardPort,
 ): Promise<OperatorDoor> {
   try {
-    return await listen(gateway, startedAs, came);
+    return await listen(gateway, startedAs, came, dashboard);
   } catch (error) {
     const message = `toolgate status and other commands cannot reach this gateway: ${messageOf(error)}`;
     gateway.events.emit('note', { source: 'toolgate', message });
@@ -37,7 +39,12 @@ export async function openOperatorDoor(
   }
 }
 
-async function listen(gateway: Gateway, startedAs: StartedAs, came?: CommandCame): Promise<OperatorDoor> {
+async function listen(
+  gateway: Gateway,
+  startedAs: StartedAs,
+  came?: CommandCame,
+  dashboard?: DashboardPort,
+): Promise<OperatorDoor> {
   const path = newOperatorSocket(gateway.config);
   const isFile = process.platform !== 'win32';
   if (isFile) await makePrivateFolder(operatorSocketFolder(gateway.config));
@@ -49,7 +56,7 @@ async function listen(gateway: Gateway, startedAs: StartedAs, came?: CommandCame
     inFlight++;
     response.once('close', () => inFlight--);
     // Loaded with the first request, because most gateways on stdio never get one.
-    opening ??= openDoor(gateway, startedAs);
+    opening ??= openDoor(gateway, startedAs, dashboard);
     opening.then(
       (door) => door.handle(request, response),
       () => response.destroy(),
@@ -77,11 +84,12 @@ async function listen(gateway: Gateway, startedAs: StartedAs, came?: CommandCame
   };
 }
 
-async function openDoor(gateway: Gateway, startedAs: StartedAs): Promise<HttpDoor> {
+async function openDoor(gateway: Gateway, startedAs: StartedAs, dashboard?: DashboardPort): Promise<HttpDoor> {
   const [{ makeDoor }, { doorRoutes }] = await Promise.all([import('./http/door.ts'), import('./http/routes.ts')]);
   const { identify } = createOperatorAccess(gateway);
   const server = { host: null, origin: () => 'http://localhost', refusal: () => null, isCounted: false };
-  return makeDoor(gateway, { identify }, server, (handlers) => doorRoutes({ ...handlers, startedAs }));
+  const options = { identify, ...(dashboard !== undefined && { dashboard }) };
+  return makeDoor(gateway, options, server, (handlers) => doorRoutes({ ...handlers, startedAs }));
 }
 
 function createOperatorAccess({ env }: Gateway) {

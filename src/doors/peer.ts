@@ -4,15 +4,16 @@
  */
 
 import type { TokenClaims } from '../access/circumstances.ts';
+import type { KeptSelection } from '../access/selection.ts';
 import type { ListKind } from '../access/view.ts';
 import { GatewayError } from '../base/errors.ts';
-import type { Caller, ClientOptions } from '../calls/caller.ts';
+import type { Caller, ClientOptions, KeptCaller } from '../calls/caller.ts';
 import type { McpTasks } from '../calls/tasks/tasks.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { type ClientAbilities, NO_ABILITIES } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import type { ClientTraits } from '../protocol/known-clients.ts';
-import { isLogLevel, LOG_LEVELS } from '../protocol/levels.ts';
+import { isLogLevel, LOG_LEVELS, type LogLevel } from '../protocol/levels.ts';
 import { idText, isRequest, isResponse, type Message, parseParams } from '../protocol/message.ts';
 import { type Question, unanswerable } from '../protocol/question.ts';
 import { LATEST_REVISION, negotiate, type Revision } from '../protocol/revisions.ts';
@@ -43,6 +44,30 @@ export interface PeerOptions extends ClientOptions {
   hears?(): boolean;
   /** The client has sent `notifications/initialized`. */
   initialized?(): void;
+  /** Absent: no other replica serves the session. */
+  readonly shared?: SharedState;
+}
+
+/** What other replicas know of a session, and are told. */
+export interface SharedState {
+  /** In the ids of questions, so that an answer finds the replica that asked. */
+  readonly questions: string;
+  /** What its caller had before; null for a new session. */
+  readonly kept: KeptCaller | null;
+  keep(state: KeptCaller): Promise<void>;
+  /** A list may have changed since the client was told. */
+  announce(kind: ListKind, fingerprint: string, message: Buffer): void;
+  /** The client has been sent a list. */
+  listed(kind: ListKind, fingerprint: string): void;
+  subscribed(uri: string, isOn: boolean): void;
+  setLevel(level: string): Promise<void>;
+}
+
+/** What a copy of a session has to know. */
+export interface RestoredState {
+  readonly initialize?: Message;
+  readonly isInitialized?: boolean;
+  readonly level?: string;
 }
 
 const changedMessages: Readonly<Record<ListKind, Buffer>> = {
@@ -122,6 +147,34 @@ export class Peer implements Client {
     return this.#revision === LATEST_REVISION;
   }
 
+  /** Makes it a copy of the session that another replica has, or brings it up to date. */
+  restore({ initialize, isInitialized, level }: RestoredState): void {
+    if (initialize !== undefined) this.#initialize(initialize);
+    if (isInitialized === true && !this.#isInitialized) {
+      this.#isInitialized = true;
+      this.#options.initialized?.();
+    }
+    if (isLogLevel(level)) this.#takeLevel(level);
+  }
+
+  /** Another replica has switched tools for the client. */
+  adopt(kept: KeptSelection | null): void {
+    this.#caller?.adopt(kept);
+  }
+
+  async subscribe(uri: string): Promise<void> {
+    await this.#caller?.subscribe(uri);
+  }
+
+  unsubscribe(uri: string): void {
+    this.#caller?.unsubscribe(uri);
+  }
+
+  /** Whether a call may be made a second time, because the operator says so. */
+  isRepeatable(message: Message): boolean {
+    return this.#caller !== null && this.#gateway.pipeline.isRepeatable(this.#caller, message);
+  }
+
   /** Starts a request. The answer goes through the exchange. */
   request(message: Message, exchange: Exchange): void {
     const id = idText(message);
@@ -166,7 +219,9 @@ export class Peer implements Client {
   #pose(question: Question, answer: Answer | null, send: (message: Buffer) => void): void {
     // A client may still answer a question of the gateway that its window had before: no two have the same id.
     const { before = 0 } = this.#options.window ?? {};
-    const requestId = `toolgate-${before === 0 ? '' : `${before}-`}${++this.#lastQuestion}`;
+    const { questions } = this.#options.shared ?? {};
+    const mark = questions ?? (before === 0 ? null : before);
+    const requestId = `toolgate-${mark === null ? '' : `${mark}-`}${++this.#lastQuestion}`;
     const id = JSON.stringify(requestId);
     const cancel = (reason: string) => {
       this.#questions.delete(id);
@@ -238,16 +293,22 @@ export class Peer implements Client {
         this.#setLogLevel(message);
         answer.own(EMPTY);
         return;
-      case 'resources/subscribe':
+      case 'resources/subscribe': {
+        const uri = readUri(message);
         this.#initialized(message)
-          .subscribe(readUri(message))
+          .subscribe(uri)
           .then(
-            () => answer.own(EMPTY),
+            () => {
+              this.#options.shared?.subscribed(uri, true);
+              answer.own(EMPTY);
+            },
             (error: unknown) => refuseWith(answer, error),
           );
         return;
+      }
       case 'resources/unsubscribe':
         this.#initialized(message).unsubscribe(readUri(message));
+        this.#options.shared?.subscribed(readUri(message), false);
         answer.own(EMPTY);
         return;
       case 'tasks/get':
@@ -295,7 +356,7 @@ export class Peer implements Client {
     if (revision === null) throw sessionless(this.#gateway.config.revisions);
     this.#audience = { ...readClient(message), logLevel: this.#audience.logLevel };
     this.#revision = revision;
-    const { identity, scope, door, clientId = null, window, notify, hears = () => true } = this.#options;
+    const { identity, scope, door, clientId = null, window, notify, hears = () => true, shared } = this.#options;
     this.#gateway.tasks.join(this, notify);
     this.#caller = this.#gateway.join({
       identity,
@@ -305,7 +366,13 @@ export class Peer implements Client {
       ...(window !== undefined && { window }),
       revision,
       traits: readIntroduction(message),
-      changed: (kind) => notify(changedMessages[kind]),
+      ...(shared !== undefined && {
+        shared: { ...shared, known: shared.kept?.known ?? null, selection: shared.kept?.selection ?? null },
+      }),
+      changed: (kind, fingerprint) => {
+        if (shared === undefined) notify(changedMessages[kind]);
+        else shared.announce(kind, fingerprint, changedMessages[kind]);
+      },
       hears,
       updated: (uri) => notify(notificationMessage('notifications/resources/updated', toBytes({ uri }))),
       client: { abilities: this.#audience, ask: (question) => this.#pose(question, null, notify), tell: notify },
@@ -336,6 +403,11 @@ export class Peer implements Client {
     if (!isLogLevel(level)) {
       throw new GatewayError('params_invalid', `"level" must be one of ${LOG_LEVELS.join(', ')}.`);
     }
+    this.#takeLevel(level);
+    void this.#options.shared?.setLevel(level).catch(() => {});
+  }
+
+  #takeLevel(level: LogLevel): void {
     this.#audience = { ...this.#audience, logLevel: level };
     this.#gateway.setLogLevel(level);
   }

@@ -27,6 +27,12 @@ export interface StdioDoor {
 /** Milliseconds that pending answers may take after the input has ended. */
 const LAST_ANSWERS = 5_000;
 const NEWLINE = Buffer.from('\n');
+/** Bytes that a message takes while it waits in a stream, besides its own. */
+const MESSAGE = 256;
+const NEWS =
+  /^\{"jsonrpc":"2\.0","method":"notifications\/(?:resources\/updated|(?:tools|resources|prompts)\/list_changed)"/;
+/** More than the beginning that `NEWS` looks at. */
+const BEGINNING = 80;
 
 /**
  * Serves a client on a pair of streams, as `toolgate` does. The program that starts it decides which agent it serves.
@@ -54,6 +60,9 @@ export function serveStreams(
   output: Writable,
 ): StdioDoor & Pick<Channel, 'inFlight'> {
   let open = true;
+  /** Messages that were sent while the client was behind. Each takes memory besides its bytes, and small ones mostly that. */
+  let late = 0;
+  const isBehind = () => output.writableLength > SLOW;
   const write = (message: Buffer) => {
     if (open) output.write(Buffer.concat([message, NEWLINE]));
     slowDown();
@@ -66,14 +75,31 @@ export function serveStreams(
    * Stops reading requests while the client does not read its answers. If too much is unread, the output is destroyed.
    */
   const slowDown = () => {
-    if (output.writableLength <= SLOW) return;
-    if (output.writableLength > gateway.config.limits.unreadTotal && !output.destroyed) {
+    if (!isBehind() || !open) return;
+    const unread = output.writableLength + ++late * MESSAGE;
+    if (unread > gateway.config.limits.unreadTotal) {
+      // At once: servers may send more before the stream tells of its end, and standard output cannot be destroyed.
+      open = false;
+      news.clear();
       gateway.events.emit('cut', { bytes: output.writableLength });
-      output.destroy(new Error('not read'));
+      output.destroy(Object.assign(new Error('The client does not read.'), { code: 'EPIPE' }));
     }
-    if (input.isPaused()) return;
+    if (late > 1) return;
     input.pause();
-    output.once('drain', () => input.resume());
+    output.once('drain', catchUp);
+  };
+  const catchUp = () => {
+    late = 0;
+    input.resume();
+    const lines = [...news];
+    news.clear();
+    for (const line of lines) write(Buffer.from(line, 'latin1'));
+  };
+  /** News for a client that is behind. It gets each once, when it has caught up: they only tell it to look again. */
+  const news = new Set<string>();
+  const notify = (message: Buffer) => {
+    if (isBehind() && isNews(message)) news.add(message.toString('latin1'));
+    else write(message);
   };
   const exchange: Exchange = {
     send: (message) => write(oneLine(message)),
@@ -81,7 +107,7 @@ export function serveStreams(
     abandon() {},
     keepAlive() {},
     get isFull() {
-      return output.writableLength > SLOW;
+      return isBehind();
     },
     whenDrained(proceed) {
       output.once('drain', proceed);
@@ -89,7 +115,7 @@ export function serveStreams(
   };
   const channel = openChannel(gateway, client, {
     exchange,
-    notify: write,
+    notify,
     end() {
       open = false;
     },
@@ -133,4 +159,9 @@ export function serveStreams(
     },
     close: channel.close,
   };
+}
+
+/** Whether a message only says that something is to be read again. Ours all begin alike. */
+function isNews(message: Buffer): boolean {
+  return NEWS.test(message.toString('latin1', 0, BEGINNING));
 }

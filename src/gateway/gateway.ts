@@ -3,9 +3,11 @@
  */
 import type { Subject } from '../access/circumstances.ts';
 import type { Toolset } from '../access/toolset.ts';
+import { GatewayError } from '../base/errors.ts';
 import type { Events } from '../base/events.ts';
 import { IDENTITY } from '../base/version.ts';
 import type { ApprovalRequests } from '../calls/approvals/approvals.ts';
+import type { CallWatcher } from '../calls/call.ts';
 import type { Caller, CallerOptions } from '../calls/caller.ts';
 import type { WatchedServer } from '../calls/limits/limiters.ts';
 import type { Middleware } from '../calls/middleware.ts';
@@ -27,14 +29,17 @@ import type { Tracer } from '../observe/span.ts';
 import { createCallTracer } from '../observe/tracing.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { type FleetReport, isComplete } from '../sources/fleet.ts';
+import type { PrintedLine } from '../sources/source.ts';
 import type { Vault } from '../sources/vault.ts';
 import type { ExampleStore } from '../store/examples.ts';
+import type { Replica } from '../store/shared/replica.ts';
 import type { RenamedTool, ToolsetLibrary } from '../store/toolset-library.ts';
 import { type Applier, ChangeQueue, type ChangeReport, type ChangeRequest } from './change.ts';
 import { openToolFolders } from './folders.ts';
 import { type EquippedClients, type GatewayOptions, Root, type ServerIdentity } from './root.ts';
 import type { SourceSets } from './source-sets.ts';
-import { type GatewayStatus, statusOf } from './status.ts';
+import { type GatewayOutline, type GatewayStatus, outlineOf, statusOf } from './status.ts';
+import { reportTokens, reportTokensSoon, type TokenReport } from './token-report.ts';
 
 /**
  * All servers of a configuration in one catalog, and the callers that use them. Clients reach it through doors; `close`
@@ -171,6 +176,11 @@ export interface Gateway extends ProgramCalls {
    * @internal
    */
   readonly pipeline: Pipeline;
+  /**
+   * What it shares with other replicas; null if there is none.
+   * @internal
+   */
+  readonly replica: Replica | null;
   /** @internal */
   readonly tasks: McpTasks;
   /** All namespaces, including empty ones. */
@@ -195,6 +205,29 @@ export interface Gateway extends ProgramCalls {
   redact(text: string): string;
   /** All current metrics. */
   measure(): Family[];
+  /** What tools cost models, counted with a tokenizer, which is loaded for that. */
+  tokens(): Promise<TokenReport>;
+  /**
+   * Lets somebody look on: at each call, and at each line that servers print. Returns the function that ends it. There
+   * is room for one.
+   * @internal
+   */
+  lookOn(onlooker: Onlooker): () => void;
+  /**
+   * Everybody who uses it now, apart from the operator.
+   * @internal
+   */
+  clients(): readonly Caller[];
+  /**
+   * The parts of its status that are about no particular server or client.
+   * @internal
+   */
+  outline(): GatewayOutline;
+  /**
+   * Starts a server again. The present one serves until the new one is up. Resolves then; false if there is none.
+   * @internal
+   */
+  restart(key: string): Promise<boolean>;
   /**
    * A caller wants the servers' log messages from this level on.
    * @internal
@@ -220,6 +253,12 @@ export interface Gateway extends ProgramCalls {
   close(): Promise<void>;
 }
 
+/** Somebody who looks on. */
+export interface Onlooker {
+  readonly calls: CallWatcher;
+  readonly printed: PrintedLine;
+}
+
 /** What a server offers, or last offered. */
 export interface ServerOffer {
   readonly key: string;
@@ -230,10 +269,16 @@ export interface ServerOffer {
 
 /** Starts the servers of a configuration and returns the gateway without waiting for them; `tried()` waits. */
 export function createGateway(config: Config, options: GatewayOptions = {}): Gateway {
+  if (config.store !== null && options.replica == null)
+    throw new GatewayError(
+      'usage',
+      'A gateway with a "store" is opened by openGateway, because it has to reach the store first.',
+    );
   const root = new Root(config, options);
   root.start();
   const changes = new ChangeQueue(root);
   root.folders?.watch(() => void changes.change({}));
+  root.replica?.hear('reload', () => void changes.change({ config: 'file' }));
   return publicGateway(root, changes);
 }
 
@@ -242,7 +287,17 @@ export function createGateway(config: Config, options: GatewayOptions = {}): Gat
  * Resolves once the folders have been scanned, before their dependencies are installed.
  */
 export async function openGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
-  return createGateway(config, { ...options, folders: await openToolFolders(config) });
+  if (config.store === null || options.replica != null)
+    return createGateway(config, { ...options, folders: await openToolFolders(config) });
+  let gateway: Gateway | null = null;
+  const { openReplicaOf } = await import('./open-replica.ts');
+  const replica = await openReplicaOf(config, {
+    note: (message) => gateway?.events.emit('note', { source: 'store', message }),
+    failure: (where, error) => gateway?.events.emit('failure', { where, error }),
+  });
+  gateway = createGateway(config, { ...options, replica, folders: await openToolFolders(config) });
+  await replica.loaded();
+  return gateway;
 }
 
 function publicGateway(root: Root, changes: ChangeQueue): Gateway {
@@ -267,6 +322,7 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
     examples: root.examples,
     pipeline: root.pipeline,
     tasks: root.tasks,
+    replica: root.replica,
     approvals: root.approvals,
     use: root.middleware.use,
     get config() {
@@ -288,6 +344,8 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
       fill: vault.fill,
       stampOf: vault.stampOf,
       loginFor: vault.loginFor,
+      present: vault.present,
+      offerPage: vault.offerPage,
       shownLogin: vault.shownLogin,
       async reload() {
         await changes.change({ secrets: true });
@@ -301,7 +359,11 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
       const { started, replaced, stopped, kept } = changes.apply(config);
       return { started, replaced, stopped, kept };
     },
-    change: (request) => changes.change(request),
+    change(request) {
+      // The others have the same file, or will have it. An edit is seen by each of them.
+      if (request.config === 'file' && request.isEdit !== true) root.replica?.publish('reload', {}).catch(() => {});
+      return changes.change(request);
+    },
     caughtUp: () => changes.caughtUp(),
     addApplier: (applier) => changes.add(applier),
     equip: defaults.equip,
@@ -320,14 +382,28 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
     findToolset: (subject, name) => root.findToolset(subject, name),
     namespaces: () => root.namespaces,
     trace: (tracer) => root.pipeline.trace(tracer === null ? null : createCallTracer(tracer)),
+    tokens: () => reportTokens(root),
     measure: () =>
       measure({
         metrics,
+        tokens: reportTokensSoon(root),
         servers: root.watchedStatuses(),
         catalog: root.catalog,
         callers: root.callers.all,
         audit: root.audit.metrics,
       }),
+    lookOn({ calls, printed }) {
+      const before = root.output.printed;
+      root.pipeline.watch(calls);
+      root.output.printed = printed;
+      return () => {
+        root.pipeline.watch(null);
+        root.output.printed = before;
+      };
+    },
+    outline: () => outlineOf(root),
+    restart: (key) => fleet.restart(key),
+    clients: () => [...root.callers.all].filter(({ isOperator }) => !isOperator),
     setLogLevel(level) {
       fleet.setLogLevel(level);
       sets?.setLogLevel(level);

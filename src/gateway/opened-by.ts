@@ -15,6 +15,7 @@ const HARMLESS: readonly (keyof Config)[] = [
   'names',
   'notices',
   'revisions',
+  'searchesMany',
   'selection',
   'shared',
   'sharedIdle',

@@ -8,9 +8,11 @@ import type { Subject } from '../access/circumstances.ts';
 import { denialReason } from '../access/explain.ts';
 import { hasTimes, nextMinute, type Permission, permissionAt } from '../access/permission.ts';
 import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
+import { isRepeatable } from '../access/repeatable.ts';
 import { equip, startSelection } from '../access/selection.ts';
-import { controlsFor, type Showing } from '../access/showing.ts';
+import { controlsFor, isMany, type Showing } from '../access/showing.ts';
 import type { Toolset } from '../access/toolset.ts';
+import type { View } from '../access/view.ts';
 import { createViews, type Views } from '../access/views.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { createEvents, type Events } from '../base/events.ts';
@@ -20,12 +22,14 @@ import { createGrants, type Grants } from '../calls/approvals/grants.ts';
 import type { Callee } from '../calls/call.ts';
 import { type Caller, type CallerHost, Callers } from '../calls/caller.ts';
 import { createLimiters, type Limiters, type WatchedServer } from '../calls/limits/limiters.ts';
+import { createSharedBudgets } from '../calls/limits/shared-budgets.ts';
 import { createMacroSource, MACROS_ID, type MacroSource, withMacros } from '../calls/macros/macros.ts';
 import { createMiddlewareStack, type MiddlewareStack } from '../calls/middleware.ts';
 import { createParkedCalls, type ParkedCalls } from '../calls/parked.ts';
 import { createPipeline, type Pipeline } from '../calls/pipeline.ts';
+import { createRelay, type ReplicaRelay } from '../calls/relay.ts';
 import { createCallerSubscriptions } from '../calls/subscriptions.ts';
-import { createMcpTasks, type McpTasks } from '../calls/tasks/tasks.ts';
+import { createMcpTasks, type McpTasks, type TasksElsewhere } from '../calls/tasks/tasks.ts';
 import { type Absence, buildCatalog, type Catalog, type Contribution, EMPTY_CATALOG } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Offer } from '../catalog/item.ts';
@@ -47,7 +51,7 @@ import { createMetrics, type MetricsRegistry } from '../observe/metrics.ts';
 import { UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
 import { createRedactor, type Redactor } from '../secrets/redact.ts';
 import { brokenContribution, brokenStatus, Fleet, type FleetChange, type ServerStatus } from '../sources/fleet.ts';
-import type { Source, SourceContext } from '../sources/source.ts';
+import type { PrintedLine, Source, SourceContext } from '../sources/source.ts';
 import { type Spawn, spawnServer } from '../sources/spawn.ts';
 import { createStartQueue } from '../sources/start-queue.ts';
 import { createVault, type OpenVault } from '../sources/vault.ts';
@@ -55,6 +59,7 @@ import { openEraStore } from '../store/eras.ts';
 import { type ExampleStore, openExamples } from '../store/examples.ts';
 import { type OfferStore, openOfferStore } from '../store/offers.ts';
 import { openRenames, type Renames } from '../store/renames.ts';
+import type { Replica } from '../store/shared/replica.ts';
 import type { ToolFolders } from './folders.ts';
 import { SourceSets } from './source-sets.ts';
 import { createStartupWindow, pause, type StartupWindow } from './startup.ts';
@@ -123,6 +128,11 @@ export interface GatewayOptions {
   readonly isLocal?: boolean;
   /** The task that all callers except the operator work on: they see nothing outside of it. */
   readonly task?: Task | null;
+  /**
+   * What it shares with other replicas. The gateway closes it when it closes.
+   * @internal
+   */
+  readonly replica?: Replica | null;
 }
 
 /** The clients that get another toolset: all, those of an agent, or the one whose id `status` shows. */
@@ -142,6 +152,8 @@ export class Root {
   readonly startedAt = new Date().toISOString();
   readonly host: Host | null;
   readonly folders: ToolFolders | null;
+  /** Null if there is no other replica. */
+  readonly replica: Replica | null;
   readonly env: EnvVars;
   readonly redactor: Redactor;
   readonly events: Events;
@@ -161,11 +173,14 @@ export class Root {
   readonly approvals: Approvals;
   readonly macros: MacroSource;
   readonly tasks: McpTasks;
-  readonly parked: ParkedCalls = createParkedCalls();
+  readonly parked: ParkedCalls;
+  readonly relay: ReplicaRelay | null;
   readonly middleware: MiddlewareStack = createMiddlewareStack();
   readonly controlCalls: ControlCalls;
   readonly pipeline: Pipeline;
   readonly callers: Callers;
+  /** Who gets the lines that servers print; null while nobody looks. */
+  readonly output: { printed: PrintedLine | null };
 
   config: Config;
   /** The configured servers and those of tool folders, as last passed to the fleet. */
@@ -195,7 +210,15 @@ export class Root {
     this.#task = options.task ?? null;
     this.#adjust = options.adjust ?? null;
     this.host = options.host ?? null;
+    this.output = { printed: options.printed ?? null };
     this.folders = options.folders ?? null;
+    this.replica = options.replica ?? null;
+    this.relay = this.replica === null ? null : createRelay(this.replica);
+    this.parked = createParkedCalls(
+      this.replica === null || this.relay === null
+        ? null
+        : { relay: this.relay, own: this.replica.id, key: this.replica.keyFor('states') },
+    );
     this.env = options.env ?? process.env;
     this.redactor = createRedactor(config.secrets());
     const { redact } = this.redactor;
@@ -229,6 +252,7 @@ export class Root {
       servers: () => this.servers.filter(({ enabled }) => enabled).map(({ key }) => key),
       changed: () => this.callers.lookAtDefault(),
       toolsetsChanged: () => this.#toolsetsChanged(),
+      replica: this.replica,
     });
     this.vault = createVault({
       dataDir,
@@ -239,7 +263,9 @@ export class Root {
     const context = this.#sourceContext(dataDir, options);
     this.fleet = new Fleet(context);
     this.sets =
-      this.host === null ? null : new SourceSets(context, { naming: this.host.naming, builtIn: () => this.#ownNames });
+      this.host === null
+        ? null
+        : new SourceSets(context, { naming: this.host.naming, builtIn: () => this.#ownNames(true) });
     this.macros = createMacroSource(() => this.config.macros, {
       allowed: (by) => this.views.allowed(by.view().permission),
       call: (by, entry, args, id, sink) => this.pipeline.callTool(by, entry, args, id, sink),
@@ -248,10 +274,17 @@ export class Root {
       events,
       find: (id) => this.calleeOf(id),
       agent: (name) => agentLimits(this.config.policy, name),
+      shared: this.replica === null ? null : createSharedBudgets(this.replica, () => this.config.store),
     });
-    this.grants = createGrants((agent) => this.callers.look(agent));
-    this.approvals = createApprovals({ config: () => this.config, env: this.env, events, redact });
-    this.tasks = createMcpTasks((id) => this.serverOf(id));
+    this.grants = createGrants((agent) => this.callers.look(agent), this.replica);
+    this.approvals = createApprovals({
+      config: () => this.config,
+      env: this.env,
+      events,
+      redact,
+      replica: this.replica,
+    });
+    this.tasks = createMcpTasks((id) => this.serverOf(id), this.#tasksElsewhere());
     this.controlCalls = this.#createControlCalls();
     this.pipeline = createPipeline({
       events,
@@ -264,6 +297,7 @@ export class Root {
       confirmations: () => this.config.security.confirm,
       find: (id) => this.calleeOf(id),
       runControl: this.controlCalls.run,
+      isRepeatable: (entry) => this.config.store !== null && isRepeatable(entry, this.config.store),
       isStarting: () => this.startup?.current != null,
       mayBeClaimed: ({ name, sourceId }) => this.fleet.mayClaim(name, sourceId, this.config),
       heldReason: (entry) => this.#heldReason(entry),
@@ -304,6 +338,19 @@ export class Root {
     });
   }
 
+  #tasksElsewhere(): TasksElsewhere | null {
+    const { replica, relay } = this;
+    if (replica === null || relay === null) return null;
+    return {
+      relay,
+      own: replica.id,
+      key: replica.keyFor('tasks'),
+      keyOf: (id) => this.serverOf(id)?.config.key,
+      idOf: (key) => this.fleet.contributions().find((one) => one.key === key)?.id,
+      isCommon: (id) => this.serverOf(id)?.config.launch.kind === 'http',
+    };
+  }
+
   /** Something that is only remembered could not be written. It is told once: the next ones fail for the same reason. */
   #unwritable(error: unknown): void {
     if (this.#isUnwritable) return;
@@ -313,7 +360,7 @@ export class Root {
   }
 
   /** The parts of the gateway that sources use. */
-  #sourceContext(dataDir: string, { spawn = spawnServer, printed, isLocal = false }: GatewayOptions): SourceContext {
+  #sourceContext(dataDir: string, { spawn = spawnServer, isLocal = false }: GatewayOptions): SourceContext {
     return {
       instance: this.instance,
       env: markInside(this.config, this.env),
@@ -330,7 +377,7 @@ export class Root {
         this.#refreshTimer ??= setTimeout(() => this.refresh(), REFRESH_PAUSE);
       },
       started: (key) => this.limiters.restarted(key),
-      printed,
+      output: this.output,
       dependenciesInstalled: (key) => {
         for (const installed of this.#installed) installed(key);
       },
@@ -453,14 +500,23 @@ export class Root {
 
   /** What a new client of an agent sees before it changes anything. */
   firstList(agent: string): FirstList {
+    return firstListOf(this.#firstView(agent));
+  }
+
+  /** All tools that an agent may use, and those that a new client of it sees. */
+  shownTo(agent: string): { readonly all: readonly Entry[]; readonly first: readonly Entry[] } {
+    const { catalog, entries } = this.#firstView(agent);
+    return { all: [...catalog.entries.tool.values()], first: [...entries.tool.values()] };
+  }
+
+  #firstView(agent: string): View {
     const from = { sources: null, namespace: null, tasks: this.#task === null ? [] : [this.#task] };
     const permission = this.permissionOf({ agent, claims: null, task: this.#task });
     const showing = this.views.showing(from, permission, null);
     const seesAll = showing === 'all' || from.tasks.length > 0;
     const selection = seesAll ? startSelection(null) : this.defaults.selection;
     const client = UNKNOWN_CLIENT;
-    const view = this.views.of({ ...from, permission, showing, selection, isFixed: false, controls: true, client });
-    return firstListOf(view);
+    return this.views.of({ ...from, permission, showing, selection, isFixed: false, controls: true, client });
   }
 
   serverOf(id: number): { readonly source: Source; readonly config: ServerConfig } | undefined {
@@ -510,7 +566,7 @@ export class Root {
 
   /** Where the configuration says `auto`, they depend on how the tools are shown. */
   #createControls(): Readonly<Record<Showing, Controls>> {
-    const { controls, callThrough, catalog, markActive } = this.config;
+    const { callThrough, catalog, markActive } = this.config;
     const options = {
       program: this.host?.control ?? null,
       toolsets: () => this.defaults.toolsets,
@@ -518,14 +574,18 @@ export class Root {
       markActive,
       catalog,
     };
-    const create = (showing: Showing) => createControls(controlsFor(controls, showing), options);
+    const create = (showing: Showing) =>
+      createControls(controlsFor(this.config, showing), {
+        ...options,
+        former: showing === 'search' ? controlsFor(this.config, 'catalog') : [],
+      });
     return { all: create('all'), catalog: create('catalog'), search: create('search') };
   }
 
-  /** The names that no server's tool can have. They are the same for every caller. */
-  get #ownNames(): readonly string[] {
+  /** The names that no server's tool can have. They are the same for every caller. `areMany` says whether tools may be searched. */
+  #ownNames(areMany: boolean): readonly string[] {
     const { catalog, search } = this.#controlsBy;
-    return [...new Set([...catalog.names, ...search.names])];
+    return [...new Set([...catalog.names, ...(areMany ? search.names : [])])];
   }
 
   /**
@@ -564,7 +624,13 @@ export class Root {
     const names = [...contributions.map(({ namespace }) => namespace), ...(this.folders?.namespacesOf(config) ?? [])];
     this.namespaces = new Set(names.filter((name) => name !== ''));
     const { names: style, nameLimit, macros } = config;
-    const inputs: CatalogInputs = { contributions, builtIn: this.#ownNames, style, nameLimit, macros };
+    // Few tools are never searched, and may have the names of the tools that search.
+    const tools = contributions.reduce(
+      (sum, { offer }) => sum + offer.items.filter(({ kind }) => kind === 'tool').length,
+      0,
+    );
+    const areMany = !config.searchesMany || isMany(tools);
+    const inputs: CatalogInputs = { contributions, builtIn: this.#ownNames(areMany), style, nameLimit, macros };
     if (this.#builtFrom !== null && isSameCatalog(inputs, this.#builtFrom)) return false;
     this.#builtFrom = inputs;
     this.catalog = buildCatalog(this.catalog.version + 1, withMacros(macros, contributions), inputs.builtIn, config);
@@ -632,6 +698,7 @@ export class Root {
       this.offers.close(),
       this.audit.close(),
     ]);
+    await this.replica?.close();
   }
 }
 

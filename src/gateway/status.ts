@@ -1,10 +1,12 @@
 /** The state of a running gateway in one value: for `toolgate status` and `/admin/status`. */
+import { memo } from '../base/memo.ts';
 import { isPattern } from '../base/pattern.ts';
 import { VERSION } from '../base/version.ts';
 import type { Caller } from '../calls/caller.ts';
 import type { WatchedServer } from '../calls/limits/limiters.ts';
 import type { Problem } from '../catalog/catalog.ts';
-import { tokensOfAll } from '../catalog/tokens.ts';
+import type { Entry } from '../catalog/entry.ts';
+import { tokensOfAll, tokensOfBytes } from '../catalog/tokens.ts';
 import type { FirstList } from '../controls/first-list.ts';
 import type { Root } from './root.ts';
 
@@ -64,6 +66,8 @@ export interface ClientStatus {
    * one, and about how many tokens these have.
    */
   readonly lists: { readonly changes: number; readonly sentAgain: number; readonly tokens: number };
+  /** The bytes of the results of its calls, and about how many tokens these have. */
+  readonly results: { readonly bytes: number; readonly tokens: number };
 }
 
 /** A call that waits for a person. */
@@ -75,22 +79,18 @@ export interface ApprovalLine {
   readonly asked: string;
 }
 
-export function statusOf(root: Root): GatewayStatus {
-  const { config, catalog, callers, startedAt } = root;
-  const tools = [...catalog.entries.tool.values()];
+/** The parts of a status that are about no particular server or client. */
+export type GatewayOutline = Omit<GatewayStatus, 'servers' | 'clients' | 'approvals'>;
+
+export function outlineOf(root: Root): GatewayOutline {
+  const { config, catalog, startedAt } = root;
   return {
     version: VERSION,
     pid: process.pid,
     started: startedAt,
     file: config.file,
     dataDir: config.dataDir,
-    servers: root.watchedStatuses().map((server) => {
-      const own = tools.filter(({ sourceKey }) => sourceKey === server.key);
-      return { ...server, tools: own.length, tokens: tokensOfAll(own) };
-    }),
-    clients: [...callers.all].filter(({ isOperator }) => !isOperator).map(clientStatus),
     firstLists: agentsOf(root).map((agent) => ({ agent, ...root.firstList(agent ?? 'default') })),
-    approvals: root.approvals.list().map(({ id, agent, tool, asked }) => ({ id, agent, tool, asked })),
     problems: [
       ...catalog.problems,
       ...root.defaults.renamed.map(({ toolset, from, to }) => ({
@@ -101,9 +101,28 @@ export function statusOf(root: Root): GatewayStatus {
   };
 }
 
-function clientStatus(caller: Caller): ClientStatus {
+export function statusOf(root: Root): GatewayStatus {
+  const { catalog, callers } = root;
+  const tools = [...catalog.entries.tool.values()];
+  const { firstLists, problems, ...outline } = outlineOf(root);
+  return {
+    ...outline,
+    servers: root.watchedStatuses().map((server) => {
+      const own = tools.filter(({ sourceKey }) => sourceKey === server.key);
+      return { ...server, tools: own.length, tokens: tokensOfAll(own) };
+    }),
+    clients: [...callers.all].filter(({ isOperator }) => !isOperator).map(clientStatus),
+    firstLists,
+    approvals: root.approvals.list().map(({ id, agent, tool, asked }) => ({ id, agent, tool, asked })),
+    problems,
+  };
+}
+
+/** Many clients see the same list. */
+const costOf = memo((tools: ReadonlyMap<string, Entry>) => tokensOfAll(tools.values()));
+
+export function clientStatus(caller: Caller): ClientStatus {
   const { selection, entries } = caller.view();
-  const shown = [...entries.tool.values()];
   const { title, sent } = caller.own.traits;
   const { tools, resources, toolset, enabled } = selection;
   return {
@@ -116,12 +135,13 @@ function clientStatus(caller: Caller): ClientStatus {
     revision: caller.revision,
     toolset: toolset?.name ?? null,
     namespace: caller.namespace,
-    tools: shown.length,
-    tokens: tokensOfAll(shown),
+    tools: entries.tool.size,
+    tokens: costOf(entries.tool),
     activated: [...tools.on, ...resources.on],
     deactivated: [...tools.off, ...resources.off],
     enabled: enabled.map((one) => one.name),
     lists: { changes: caller.changes, sentAgain: caller.sentAgain.count, tokens: caller.sentAgain.tokens },
+    results: { bytes: caller.resultBytes, tokens: tokensOfBytes(caller.resultBytes) },
   };
 }
 

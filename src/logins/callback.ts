@@ -2,6 +2,7 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { GatewayError } from '../base/errors.ts';
+import { inHtml } from '../base/text.ts';
 
 /** What the browser is told: a heading and a sentence. */
 export interface CallbackPage {
@@ -75,12 +76,8 @@ function send(response: ServerResponse, status: number, { title, text, isFailure
     connection: 'close',
   });
   response.end(
-    `<!doctype html><html lang="en"><meta charset="utf-8"><title>${escapeHtml(title)}</title>` +
+    `<!doctype html><html lang="en"><meta charset="utf-8"><title>${inHtml(title)}</title>` +
       '<style>body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:18vh auto;padding:0 1rem}</style>' +
-      `<h1 style="color:${colour}">${escapeHtml(title)}</h1><p>${escapeHtml(text)}</p></html>\n`,
+      `<h1 style="color:${colour}">${inHtml(title)}</h1><p>${inHtml(text)}</p></html>\n`,
   );
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 }

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { importPKCS8 } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { messageOf } from '../base/errors.ts';
+import { isLoopback } from '../base/loopback.ts';
 import type { OAuthSettings } from '../config/oauth.ts';
 import { broken } from './discovery.ts';
 import type { FetchGuard } from './guarded-fetch.ts';
@@ -53,7 +54,8 @@ async function register(
   const metadata = {
     client_name: 'Toolgate',
     redirect_uris: [redirect],
-    application_type: 'native',
+    // Only addresses on this machine belong to a native client.
+    application_type: isLoopback(new URL(redirect).hostname) ? 'native' : 'web',
     grant_types: [
       'authorization_code',
       'refresh_token',

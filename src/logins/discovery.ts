@@ -53,7 +53,7 @@ interface DescribedResource {
 }
 
 /** The address in the challenge counts alone. Without one, the path of the server is tried before the root. */
-async function describeResource(
+export async function describeResource(
   url: string,
   challenge: LoginChallenge | null,
   guard: FetchGuard,

@@ -5,8 +5,8 @@ import * as oauth from 'oauth4webapi';
 import type { OAuthSettings } from '../config/oauth.ts';
 import { type LoginChallenge, splitScopes } from './challenge.ts';
 import { chooseClient, clientAuth, httpOptions, textOrFile } from './client.ts';
-import { broken, type Discovered, describeIssuer, discover } from './discovery.ts';
-import type { FetchGuard } from './guarded-fetch.ts';
+import { broken, type Discovered, describeIssuer, describeResource, discover } from './discovery.ts';
+import { createGuard, type FetchGuard } from './guarded-fetch.ts';
 import type { Login, RegisteredClient } from './record.ts';
 
 export interface GrantContext {
@@ -32,21 +32,20 @@ export async function startLogin(
   known: Login | null,
   redirect: string,
 ): Promise<StartedLogin> {
-  const { url, settings, guard } = context;
-  const found = await discover(url, challenge, settings.issuer, guard);
+  const { settings, guard } = context;
+  const { found, base, scopes } = await prepare(context, challenge, known, redirect, (server) => {
+    if (server.authorization_endpoint === undefined)
+      throw broken(`has an authorization server (${server.issuer}) without a page to log in`);
+    if (server.code_challenge_methods_supported?.includes('S256') !== true)
+      throw broken(
+        `has an authorization server (${server.issuer}) that does not protect codes (PKCE with S256). It is refused`,
+      );
+  });
   const { server } = found;
-  if (server.authorization_endpoint === undefined)
-    throw broken(`has an authorization server (${server.issuer}) without a page to log in`);
-  if (server.code_challenge_methods_supported?.includes('S256') !== true)
-    throw broken(
-      `has an authorization server (${server.issuer}) that does not protect codes (PKCE with S256). It is refused`,
-    );
-  const client = await chooseClient(server, redirect, known, settings, guard);
-  const scopes = scopesFor(found, challenge, known, settings);
+  const { client, resource } = base;
   const verifier = oauth.generateRandomCodeVerifier();
   const state = oauth.generateRandomState();
-  const address = new URL(server.authorization_endpoint);
-  const resource = resourceOf(found, url);
+  const address = new URL(server.authorization_endpoint!);
   const parameters: Record<string, string> = {
     response_type: 'code',
     client_id: client.client_id,
@@ -75,10 +74,26 @@ export async function startLogin(
           await oauth.authorizationCodeGrantRequest(server, client, auth, checked, redirect, verifier, options),
         ),
       );
-      const base = { id: randomUUID(), url, issuer: server.issuer, resource, server: { ...server }, client, redirect };
-      return toLogin(base, answer, scopes, binding);
+      return toLogin({ ...base, id: randomUUID() }, answer, scopes, binding);
     },
   };
+}
+
+/** What every login with a person begins with. `require` throws if the authorization server does not offer the way. */
+async function prepare(
+  { url, settings, guard }: GrantContext,
+  challenge: LoginChallenge | null,
+  known: Login | null,
+  redirect: string,
+  require: (server: oauth.AuthorizationServer) => void,
+) {
+  const found = await discover(url, challenge, settings.issuer, guard);
+  const { server } = found;
+  require(server);
+  const client = await chooseClient(server, redirect, known, settings, guard);
+  const resource = resourceOf(found, url);
+  const base = { url, issuer: server.issuer, resource, server: { ...server }, client, redirect };
+  return { found, base, scopes: scopesFor(found, challenge, known, settings) };
 }
 
 /** A login under way at another device. */
@@ -97,16 +112,15 @@ export async function startDeviceLogin(
   known: Login | null,
   redirect: string,
 ): Promise<StartedDeviceLogin> {
-  const { url, settings, guard } = context;
-  const found = await discover(url, challenge, settings.issuer, guard);
+  const { settings, guard } = context;
+  const { found, base, scopes } = await prepare(context, challenge, known, redirect, (server) => {
+    if (server.device_authorization_endpoint === undefined)
+      throw broken(
+        `has an authorization server (${server.issuer}) that offers no login at another device. Log in without --device`,
+      );
+  });
   const { server } = found;
-  if (server.device_authorization_endpoint === undefined)
-    throw broken(
-      `has an authorization server (${server.issuer}) that offers no login at another device. Log in without --device`,
-    );
-  const client = await chooseClient(server, redirect, known, settings, guard);
-  const scopes = scopesFor(found, challenge, known, settings);
-  const resource = resourceOf(found, url);
+  const { client, resource } = base;
   const auth = await clientAuth(server, client, settings);
   const parameters = { resource, ...(scopes.length > 0 && { scope: scopes.join(' ') }) };
   const options = { ...httpOptions(guard), additionalParameters: { resource } };
@@ -122,16 +136,7 @@ export async function startDeviceLogin(
       try {
         const response = await oauth.deviceCodeGrantRequest(server, client, auth, started.device_code, options);
         const answer = await oauth.processDeviceCodeResponse(server, client, response);
-        const base = {
-          id: randomUUID(),
-          url,
-          issuer: server.issuer,
-          resource,
-          server: { ...server },
-          client,
-          redirect,
-        };
-        return await toLogin(base, answer, scopes, null);
+        return toLogin({ ...base, id: randomUUID() }, answer, scopes, null);
       } catch (error) {
         const code = error instanceof oauth.ResponseBodyError ? error.error : '';
         if (code === 'slow_down') pause += 5;
@@ -176,13 +181,18 @@ function withSecret(client: RegisteredClient, { clientId, clientSecret }: OAuthS
     : client;
 }
 
-/** A token that needs no person: for Toolgate itself, for its workload, or by decision of an organisation. */
+/**
+ * A token that needs no person: for Toolgate itself, for its workload, or by decision of an organisation. `subject` is the
+ * JWT of the caller, which is exchanged for one; null if Toolgate asks for itself.
+ */
 export async function obtain(
   context: GrantContext,
   challenge: LoginChallenge | null,
   known: Login | null,
+  subject: string | null,
 ): Promise<Login> {
   const { url, settings, guard } = context;
+  if (settings.grant === 'token_exchange') return exchange(context, challenge, known, subject);
   const found = await discover(url, challenge, settings.issuer, guard);
   const { server } = found;
   const client: RegisteredClient = {
@@ -219,6 +229,63 @@ export async function obtain(
     redirect: null,
   };
   return toLogin(base, answer, scopes, binding);
+}
+
+const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
+
+/** Exchanges the JWT of a caller at the identity provider for a token for the server (RFC 8693). */
+async function exchange(
+  { url, settings, guard }: GrantContext,
+  challenge: LoginChallenge | null,
+  known: Login | null,
+  subject: string | null,
+): Promise<Login> {
+  const { idp } = settings;
+  if (idp === undefined) throw broken('needs oauth.idp');
+  const described = await describeResource(url, challenge, guard);
+  // The operator has named it, so it may be in the operator's network. What it names may be, too, but not for a server.
+  const own = await createGuard(idp.issuer);
+  try {
+    const server = await describeIssuer(idp.issuer, own);
+    if (server === null) throw broken(`needs the identity provider ${idp.issuer}, which does not describe itself`);
+    const found: Discovered = {
+      server,
+      resource: described?.resource ?? null,
+      scopes: described?.scopes ?? null,
+      takesDpop: challenge?.scheme === 'dpop' || described?.takesDpop === true,
+    };
+    const secret = idp.clientSecret ?? settings.clientSecret;
+    const client: RegisteredClient = {
+      client_id: idp.clientId ?? settings.clientId ?? '',
+      ...(secret !== undefined && { client_secret: secret }),
+    };
+    const scopes = scopesFor(found, challenge, known, settings).filter((scope) => scope !== 'offline_access');
+    const resource = resourceOf(found, url);
+    const binding = await createBinding(found, client, known);
+    const auth = await clientAuth(server, client, settings);
+    const options = { ...httpOptions(own), ...binding?.options };
+    const common = { resource, ...(scopes.length > 0 && { scope: scopes.join(' ') }) };
+    const answer = await again(binding, async () => {
+      if (subject === null) {
+        const response = await oauth.clientCredentialsGrantRequest(server, client, auth, common, options);
+        return oauth.processClientCredentialsResponse(server, client, response);
+      }
+      const parameters = {
+        ...common,
+        subject_token: subject,
+        subject_token_type: ACCESS_TOKEN,
+        requested_token_type: ACCESS_TOKEN,
+      };
+      const grant = 'urn:ietf:params:oauth:grant-type:token-exchange';
+      const response = await oauth.genericTokenEndpointRequest(server, client, auth, grant, parameters, options);
+      return oauth.processGenericTokenEndpointResponse(server, client, response);
+    });
+    const { issuer } = server;
+    const base = { id: randomUUID(), url, issuer, resource, server: { ...server }, client, redirect: null };
+    return toLogin(base, answer, scopes, binding);
+  } finally {
+    void own.close();
+  }
 }
 
 /** Asks the identity provider of the organisation for a grant at the server's authorization server. */

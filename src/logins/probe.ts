@@ -1,10 +1,13 @@
 /** Asks a server without a token, to learn what it says about logging in. */
 import { Agent, request } from 'undici';
+import { readAuthorities, readKeyPair } from '../base/certificates.ts';
 import { IDENTITY } from '../base/version.ts';
 import type { Launch } from '../config/launch.ts';
 import { OWN_META } from '../protocol/envelope.ts';
 import { LATEST_REVISION, MODERN_REVISION } from '../protocol/revisions.ts';
 import { type LoginChallenge, readChallenge } from './challenge.ts';
+
+type ProbedLaunch = Extract<Launch, { kind: 'http' }>;
 
 export interface Probed {
   /** Whether the server refused to answer somebody whom it does not know. */
@@ -14,7 +17,7 @@ export interface Probed {
 
 /** Both eras are asked, because some servers answer the first question of one of them to everybody. */
 export async function probe(
-  { url, headers }: Extract<Launch, { kind: 'http' }>,
+  { url, headers }: ProbedLaunch,
   certificates: Readonly<Record<string, unknown>>,
 ): Promise<Probed> {
   const dispatcher = new Agent({ connect: { timeout: 10_000, ...certificates } });
@@ -52,4 +55,18 @@ export async function probe(
   } finally {
     await dispatcher.destroy();
   }
+}
+
+/** The certificates that a server is asked with. */
+export function certificatesOf({ tls }: ProbedLaunch): {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+} {
+  if (tls === undefined) return {};
+  const own = tls.pair === null ? null : readKeyPair(tls.pair.cert, tls.pair.key, 'tls.cert', 'tls.key');
+  return {
+    ...(tls.ca !== null && { ca: readAuthorities(tls.ca, 'tls.ca') }),
+    ...(own !== null && { cert: own.cert, key: own.key }),
+  };
 }

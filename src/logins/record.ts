@@ -44,6 +44,17 @@ export function loginName(server: string, agent: string | null = null): string {
   return JSON.stringify(agent === null ? [server] : [server, agent]);
 }
 
+/**
+ * Whose login it is, if somebody logs in for themselves: the person in a JWT or a certificate, whichever client they use;
+ * otherwise the agent. No agent's name begins with a bracket.
+ */
+export function personOf(agent: string, principal: string): string {
+  if (!principal.startsWith('[')) return agent;
+  const parts = JSON.parse(principal) as string[];
+  // A JWT without a subject is of a client.
+  return parts[1] === '' ? principal : JSON.stringify(parts.slice(0, 2));
+}
+
 /** Null if it is not for this address any more. */
 export function readLogin(text: string | undefined, url: string): Login | null {
   if (text === undefined) return null;

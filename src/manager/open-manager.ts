@@ -153,6 +153,7 @@ function managerConfig(config: Config): Config {
       port: config.manager.port,
       requireNamespace: false,
       mcpo: false,
+      dashboard: false,
       publicUrl: config.manager.publicUrl,
       manager: { token: () => null, networks: [] },
     },

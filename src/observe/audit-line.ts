@@ -168,6 +168,11 @@ export function printResult(result: Parts, most: number, redact: Redact): string
   return `,"result":${printValue(sizeOf(result) > most + MARGIN ? firstOf(result, most + MARGIN) : join(result), most, redact)}`;
 }
 
+/** The beginning of a text, without secrets, for people to read. */
+export function shownText(bytes: Buffer, most: number, redact: Redact): string {
+  return JSON.parse(printValue(bytes, most, redact)) as string;
+}
+
 /** Prints JSON as a string: cut JSON is no longer valid JSON, but the line has to be. */
 function printValue(bytes: Buffer, most: number, redact: Redact): string {
   const end = Math.min(bytes.length, most + MARGIN);

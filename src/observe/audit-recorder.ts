@@ -13,7 +13,7 @@ import { ERROR, OUTCOMES } from '../calls/outcome.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { AuditConfig } from '../config/audit.ts';
 import type { Message } from '../protocol/message.ts';
-import { type Parts, sizeOf } from '../protocol/parts.ts';
+import type { Parts } from '../protocol/parts.ts';
 import { createHeadKeeper } from '../store/audit-heads.ts';
 import { AuditLog } from '../store/audit-log.ts';
 import { type AuditCopies, openAuditCopies } from './audit-copies.ts';
@@ -105,11 +105,22 @@ export class AuditRecorder implements Recorder {
     return { id, isWritten: this.log.put() };
   }
 
-  ended(call: RecordedCall, outcome: number, ms: number, error: GatewayError | null, answer: Parts | null): void {
+  get keepsResults(): boolean {
+    return this.#config.results;
+  }
+
+  ended(
+    call: RecordedCall,
+    outcome: number,
+    ms: number,
+    error: GatewayError | null,
+    answer: Parts | null,
+    bytes: number,
+  ): void {
     // A call that failed before it was sent was denied.
     if (error !== null && !call.isCounted) this.log.write(this.#denialLine(call, error));
-    else if (error !== null || !this.#postpone(call, outcome, ms, answer))
-      this.log.write(this.#callLine(call, outcome, ms, error, answer));
+    else if (error !== null || !this.#postpone(call, outcome, ms, bytes))
+      this.log.write(this.#callLine(call, outcome, ms, error, answer, bytes));
   }
 
   /** Records an administrative act. Agent and detail may be empty. */
@@ -154,7 +165,7 @@ export class AuditRecorder implements Recorder {
   }
 
   /** Adds an ordinary call to the pending ones. Returns false if the call has to be printed at once. */
-  #postpone(call: RecordedCall, outcome: number, ms: number, answer: Parts | null): boolean {
+  #postpone(call: RecordedCall, outcome: number, ms: number, bytesOut: number): boolean {
     const { message, by } = call;
     const { arguments: withArguments, results: withResults } = this.#config;
     if (outcome === ERROR || !call.isFound || withArguments || withResults || this.log.isFailing) return false;
@@ -167,7 +178,6 @@ export class AuditRecorder implements Recorder {
       message.method === 'tools/call'
         ? this.#parts.toolCall(by)
         : printOpening('call', this.#parts.caller(by), message.method);
-    const bytesOut = answer === null ? 0 : sizeOf(answer);
     pending.add(this.log.now(), opening, this.#item(call), request, outcome, ms, message.bytes.length, bytesOut);
     if (pending.isFull) this.#printPending();
     return true;
@@ -183,7 +193,14 @@ export class AuditRecorder implements Recorder {
     return `{"time":"${this.log.time()}","id":"${this.#ids.boot}-${this.#ids.next()}"`;
   }
 
-  #callLine(call: RecordedCall, outcome: number, ms: number, error: GatewayError | null, answer: Parts | null): string {
+  #callLine(
+    call: RecordedCall,
+    outcome: number,
+    ms: number,
+    error: GatewayError | null,
+    answer: Parts | null,
+    bytesOut: number,
+  ): string {
     const { message, by } = call;
     const item = call.isFound
       ? this.#item(call)
@@ -193,7 +210,7 @@ export class AuditRecorder implements Recorder {
       `${this.#head()},"request":${printId(message, this.#redact)}` +
       `${printOpening('call', this.#parts.caller(by), message.method)}${item}` +
       `,"status":"${OUTCOMES[outcome]}","ms":${printMs(ms)}${code}` +
-      `,"bytes_in":${message.bytes.length},"bytes_out":${answer === null ? 0 : sizeOf(answer)}` +
+      `,"bytes_in":${message.bytes.length},"bytes_out":${bytesOut}` +
       `${printThrough(call)}${printBegun(call)}${this.#tried(call)}${this.#arguments(message)}${this.#result(answer)}}`
     );
   }

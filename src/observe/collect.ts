@@ -1,11 +1,9 @@
 /** Collects all metrics of a gateway at this moment. */
 
-import { memo } from '../base/memo.ts';
 import { VERSION } from '../base/version.ts';
 import type { Caller, DoorKind } from '../calls/caller.ts';
 import type { WatchedServer } from '../calls/limits/limiters.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import { tokensOf } from '../catalog/tokens.ts';
 import { type Era, isModern } from '../protocol/revisions.ts';
 import type { SourceState } from '../sources/state.ts';
 import type { AuditMetrics } from './audit.ts';
@@ -18,9 +16,27 @@ export interface Measured {
   readonly catalog: Catalog;
   readonly callers: Iterable<Pick<Caller, 'door' | 'revision'>>;
   readonly audit: AuditMetrics;
+  readonly tokens: MeasuredTokens;
 }
 
-export function measure({ metrics, servers, catalog, callers, audit }: Measured): Family[] {
+/** The part of a report about tokens that is measured. */
+export interface MeasuredTokens {
+  readonly servers: readonly { readonly server: string; readonly tokens: number }[];
+  readonly toolsets: readonly { readonly toolset: string; readonly tokens: number }[];
+  readonly agents: readonly {
+    readonly agent: string;
+    readonly tokens: number;
+    readonly first: { readonly tokens: number };
+  }[];
+  readonly clients: readonly {
+    readonly id: string;
+    readonly agent: string;
+    readonly lists: { readonly sent: number; readonly changes: number; readonly tokens: number };
+    readonly results: { readonly tokens: number };
+  }[];
+}
+
+export function measure({ metrics, servers, catalog, callers, audit, tokens }: Measured): Family[] {
   return [
     gauge('toolgate_build_info', 'Always 1; the labels say what is running.', [
       [{ version: VERSION, node: process.version }, 1],
@@ -46,9 +62,10 @@ export function measure({ metrics, servers, catalog, callers, audit }: Measured)
     ),
     gauge(
       'toolgate_server_tools_tokens',
-      'About how many tokens the definitions of all tools of a server cost a model.',
-      tokensByServer(catalog),
+      'How many tokens the definitions of all tools of a server cost a model.',
+      tokens.servers.map(({ server, tokens: sum }) => [{ server }, sum]),
     ),
+    ...tokenFamilies(tokens),
     gauge('toolgate_catalog_version', 'Increases with every change of what is offered.', catalog.version),
     gauge('toolgate_catalog_problems', 'Items that could not be listed unchanged.', catalog.problems.length),
     gauge(
@@ -94,12 +111,47 @@ export function measure({ metrics, servers, catalog, callers, audit }: Measured)
   ];
 }
 
-const tokensByServer = memo(({ entries }: Catalog): (readonly [Labels, number])[] => {
-  const tokens = new Map<string, number>();
-  for (const entry of entries.tool.values())
-    tokens.set(entry.sourceKey, (tokens.get(entry.sourceKey) ?? 0) + tokensOf(entry));
-  return [...tokens].map(([server, sum]) => [{ server }, sum]);
-});
+function tokenFamilies({ toolsets, agents, clients }: MeasuredTokens): Family[] {
+  const byClient = (value: (client: MeasuredTokens['clients'][number]) => number) =>
+    clients.map((client) => [{ client: client.id, agent: client.agent }, value(client)] as const);
+  return [
+    gauge(
+      'toolgate_toolset_tools_tokens',
+      'How many tokens the definitions of the tools of a toolset cost a model.',
+      toolsets.map(({ toolset, tokens }) => [{ toolset }, tokens]),
+    ),
+    gauge(
+      'toolgate_agent_tools_tokens',
+      'How many tokens the definitions of all tools cost that an agent may use.',
+      agents.map(({ agent, tokens }) => [{ agent }, tokens]),
+    ),
+    gauge(
+      'toolgate_agent_first_list_tokens',
+      'How many tokens the list costs that a new client of an agent sees.',
+      agents.map(({ agent, first }) => [{ agent }, first.tokens]),
+    ),
+    gauge(
+      'toolgate_client_lists',
+      'Lists of tools that a connected client was sent.',
+      byClient(({ lists }) => lists.sent),
+    ),
+    gauge(
+      'toolgate_client_list_changes',
+      'How often a connected client was notified that its list of tools had changed.',
+      byClient(({ lists }) => lists.changes),
+    ),
+    gauge(
+      'toolgate_client_lists_tokens',
+      'How many tokens the lists of tools have that a connected client was sent.',
+      byClient(({ lists }) => lists.tokens),
+    ),
+    gauge(
+      'toolgate_client_results_tokens',
+      'About how many tokens the results have that a connected client was sent: one for every four bytes.',
+      byClient(({ results }) => results.tokens),
+    ),
+  ];
+}
 
 function callFamilies(metrics: CallMetrics): Family[] {
   const entries = metrics.entries();

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 // @ts-expect-error plain JavaScript, for the build
 import { bracketScanCode } from '../../scripts/wasm.mjs';
 import { runs } from '../../test/support/wide.ts';
-import { findClosingBracket } from './bracket-scan.ts';
+import { BracketFollower, findClosingBracket } from './bracket-scan.ts';
 
 /** What `findClosingBracket` should return, by a loop over every byte. */
 function slowEnd(bytes: Buffer): number {
@@ -39,6 +39,29 @@ it('finds the same end as a loop over every byte, for any bytes in any parts', (
     fc.property(tokens, fc.array(fc.nat(), { maxLength: 8 }), (parts, cuts) => {
       const bytes = Buffer.from(`{${parts.join('')}`);
       expect(findClosingBracket(cutUp(bytes, cuts))).toBe(slowEnd(bytes));
+    }),
+    { numRuns: runs(2000) },
+  );
+});
+
+it('finds it in bytes that are still coming, as soon as it is there, for several texts in turn', () => {
+  fc.assert(
+    fc.property(tokens, tokens, fc.array(fc.nat(), { maxLength: 8 }), (one, two, cuts) => {
+      const texts = [one, two].map((parts) => Buffer.from(`{${parts.join('')}`));
+      const followed = texts.map((bytes) => ({
+        parts: cutUp(bytes, cuts),
+        brackets: new BracketFollower(),
+        read: 0,
+        end: -1,
+      }));
+      for (let i = 0; i <= cuts.length; i++)
+        for (const text of followed) {
+          const part = text.parts[i]!;
+          const end = text.end < 0 ? text.brackets.push(part) : -1;
+          if (end >= 0) text.end = text.read + end;
+          text.read += part.length;
+        }
+      expect(followed.map(({ end }) => end)).toEqual(texts.map(slowEnd));
     }),
     { numRuns: runs(2000) },
   );

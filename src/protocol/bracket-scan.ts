@@ -9,6 +9,8 @@ import { BRACKET_SCAN } from './bracket-scan-code.ts';
 interface Machine {
   readonly bytes: Uint8Array;
   reset(): void;
+  state(): number;
+  restore(state: number): void;
   scan(end: number): number;
   quotes(): number;
   controls(end: number): number;
@@ -30,10 +32,10 @@ let machine: Machine | null = null;
 function getMachine(): Machine {
   if (machine !== null) return machine;
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(BRACKET_SCAN, 'base64')));
-  const { memory, reset, scan, quotes, controls } = exports as Omit<Machine, 'bytes'> & {
+  const { memory, reset, state, restore, scan, quotes, controls } = exports as Omit<Machine, 'bytes'> & {
     memory: { buffer: ArrayBuffer };
   };
-  machine = { bytes: new Uint8Array(memory.buffer), reset, scan, quotes, controls };
+  machine = { bytes: new Uint8Array(memory.buffer), reset, state, restore, scan, quotes, controls };
   return machine;
 }
 
@@ -60,6 +62,40 @@ export function findClosingBracket(parts: readonly Buffer[]): number {
   bytes.fill(SPACE, kept, BLOCK);
   const end = scan(BLOCK);
   return end < 0 ? -1 : read + end;
+}
+
+/** The same for bytes that are still coming. Several may be followed in turn. */
+export class BracketFollower {
+  #state = 0;
+  /** Bytes that do not fill a block yet. */
+  readonly #kept = new Uint8Array(BLOCK);
+  #keptSize = 0;
+
+  /** The number of bytes of this part up to and including the bracket that closes the first one of all; -1 if it is open. */
+  push(part: Buffer): number {
+    const { bytes, restore, scan, state } = getMachine();
+    for (let from = 0; from < part.length; from += PIECE) {
+      const piece = part.length <= PIECE ? part : part.subarray(from, from + PIECE);
+      const kept = this.#keptSize;
+      if (kept > 0) bytes.set(this.#kept.subarray(0, kept), 0);
+      bytes.set(piece, kept);
+      const total = kept + piece.length;
+      const scanned = total - (total % BLOCK);
+      restore(this.#state);
+      const end = scan(scanned);
+      if (end >= 0) return from + end - kept;
+      this.#state = state();
+      this.#keptSize = total - scanned;
+      if (this.#keptSize === 0) continue;
+      this.#kept.set(bytes.subarray(scanned, total));
+      // The rest is looked at now, and again with what follows: an escape may be its last byte.
+      bytes.copyWithin(0, scanned, total);
+      bytes.fill(SPACE, this.#keptSize, BLOCK);
+      const last = scan(BLOCK);
+      if (last >= 0) return from + piece.length - this.#keptSize + last;
+    }
+    return -1;
+  }
 }
 
 const OPEN = Buffer.from('[');

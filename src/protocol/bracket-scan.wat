@@ -14,6 +14,19 @@
     (global.set $escaped (i64.const 0))
     (global.set $quotes (i32.const 0)))
 
+  ;; The state as one number, so that several texts can be followed in turn.
+  (func (export "state") (result i32)
+    (i32.or
+      (i32.shl (global.get $depth) (i32.const 2))
+      (i32.or
+        (i32.shl (i32.wrap_i64 (i64.and (global.get $string) (i64.const 1))) (i32.const 1))
+        (i32.wrap_i64 (i64.and (global.get $escaped) (i64.const 1))))))
+
+  (func (export "restore") (param $state i32)
+    (global.set $depth (i32.shr_s (local.get $state) (i32.const 2)))
+    (global.set $string (i64.sub (i64.const 0) (i64.extend_i32_u (i32.and (i32.shr_u (local.get $state) (i32.const 1)) (i32.const 1)))))
+    (global.set $escaped (i64.extend_i32_u (i32.and (local.get $state) (i32.const 1)))))
+
   (func (export "quotes") (result i32) (global.get $quotes))
 
   ;; Whether one of the bytes from 0 to $end, a multiple of 64, is a control character: below 0x20.

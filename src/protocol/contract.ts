@@ -28,6 +28,12 @@ export interface Sink extends ClientAbilities {
   readonly awaySince: number | null;
   /** The result as the server sent it, in the form of the server's era. */
   result(result: Parts, era: Era): void;
+  /**
+   * A long result begins. If nothing has to see it whole, it is passed on as it comes: to the returned stream, in place of
+   * `result`. What breaks after that is told with `fail`. Null or absent: it is needed whole. `length`: the bytes of the
+   * message that it is in, or -1 if that is not known.
+   */
+  stream?(era: Era, length: number): ResultStream | null;
   /** The error object as the server sent it. */
   error(error: Buffer, era: Era): void;
   /** There is no answer: the server is gone, was too slow, or sent something invalid. */
@@ -39,6 +45,13 @@ export interface Sink extends ClientAbilities {
   whenDrained(resume: () => void): void;
   /** The server asks the caller something. The caller declared that it can answer that. */
   ask(question: Question): void;
+}
+
+/** Takes a result while it comes. */
+export interface ResultStream {
+  write(part: Buffer): void;
+  /** The result is complete. */
+  end(): void;
 }
 
 /** For callers in this process, which read every message at once. */
@@ -69,6 +82,8 @@ export interface SourceRequest {
   readonly client: ClientChannel | null;
   /** The agent that calls, for the tools of folders and programs. */
   readonly agent?: string;
+  /** The owner of its sessions: several people may use one agent. */
+  readonly principal?: string;
   /** The session that it is made in, for the same tools. It lets nobody in. */
   readonly sessionId?: string;
   readonly sink: Sink;

@@ -5,8 +5,15 @@ export interface LineSink {
   line(bytes: Buffer): void;
   /** A line in the parts it came in. */
   parts(parts: readonly Buffer[]): void;
+  /** A long line has begun. Returns what takes it as it comes, with what has come already; null to have it whole. */
+  long?(parts: readonly Buffer[]): LineFollower | null;
   /** `head` is the first 512 bytes of the line, or fewer. */
   tooLong(limit: number, head: Buffer): void;
+}
+
+export interface LineFollower {
+  push(part: Buffer): void;
+  end(): void;
 }
 
 export interface LineReader {
@@ -17,6 +24,9 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
   let parts: Buffer[] = [];
   let size = 0;
   let dropping = false;
+  let follower: LineFollower | null = null;
+  /** Whether the line has been offered. */
+  let isOffered = false;
 
   const tooLong = (last: Buffer) => {
     const head = headOf([...parts, last]);
@@ -31,7 +41,18 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
       return;
     }
     if (size + tail.length > limit) {
+      isOffered = false;
+      follower = null;
       tooLong(tail);
+      return;
+    }
+    if (follower !== null) {
+      const taken = follower;
+      follower = null;
+      isOffered = false;
+      size = 0;
+      if (tail.length > 0) taken.push(tail);
+      taken.end();
       return;
     }
     if (size === 0) {
@@ -42,6 +63,7 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
     const line = parts;
     parts = [];
     size = 0;
+    isOffered = false;
     // The line break may have come in a chunk of its own.
     if (tail.length > 0) line.push(tail);
     const last = withoutReturn(line.pop()!);
@@ -62,14 +84,30 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
       const rest = start === 0 ? chunk : chunk.subarray(start);
       if (size + rest.length > limit) {
         dropping = true;
+        isOffered = false;
+        follower = null;
         tooLong(rest);
         return;
       }
-      parts.push(rest);
       size += rest.length;
+      if (follower !== null) {
+        follower.push(rest);
+        return;
+      }
+      parts.push(rest);
+      if (isOffered || size < OFFERED) return;
+      isOffered = true;
+      follower = sink.long?.(parts) ?? null;
+      if (follower !== null) parts = [];
     },
   };
 }
+
+/**
+ * Bytes after which a line is offered. A shorter one costs less whole: it is written at once when it is complete, and a pipe has no
+ * length that a reply could have.
+ */
+const OFFERED = 4 * 1024 * 1024;
 
 const HEAD = 512;
 

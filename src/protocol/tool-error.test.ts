@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { saysError } from './tool-error.ts';
+import { endsWithError, saysError, startsWithError } from './tool-error.ts';
 
 const filler = (length: number) => [{ type: 'text', text: 'isError "isError":true '.repeat(length / 23) }];
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value));
@@ -32,4 +32,21 @@ describe('saysError', () => {
     expect(saysError([Buffer.from('{"isError":true,"content":'), Buffer.from('[]}')])).toBe(true);
     expect(saysError([Buffer.from('{"content":'), Buffer.from('[]}')])).toBe(false);
   });
+});
+
+it.each([
+  ['{"isError":true,"content":[', true],
+  ['{"content":[{"text":"a{","isError":true}', false],
+  ['{"isError":false,"content":[', false],
+])('tells by its beginning whether a long result %s… reports an error', (text, expected) => {
+  expect(startsWithError(Buffer.from(text))).toBe(expected);
+});
+
+it.each([
+  ['x"}],"isError":true}', true],
+  ['x"}],"isError" : true,"_meta":{"a":["}"]} }', true],
+  ['x"}],"structuredContent":{"isError":true}}', false],
+  ['x","isError":true}]}', false],
+])('tells by its end whether a long result …%s reports an error', (text, expected) => {
+  expect(endsWithError(Buffer.from(text))).toBe(expected);
 });

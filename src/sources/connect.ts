@@ -28,6 +28,8 @@ export interface ConnectionOwner {
   readonly client: ClientChannel | null;
   /** The agent of that client; null if it is shared, or nobody knows yet. */
   readonly agent: string | null;
+  /** The owner of its sessions; null as the agent is. */
+  readonly principal: string | null;
   /** Whether the server's offer is listed. */
   readonly lists: boolean;
   /** Whether the connection is no longer wanted. */
@@ -282,8 +284,9 @@ async function connect(
   if (launch.kind === 'inline') throw new GatewayError('internal', 'Functions have no connection to open.');
   // Loaded here: most gateways have only servers on pipes, and should not wait for it at start.
   // The shared connection of agents with logins of their own is only for lists.
-  const agent = credentials === 'agent' && client !== null ? (owner.agent ?? '') : null;
-  const login = vault.loginFor(key, launch, agent);
+  const isOwn = credentials === 'agent' && client !== null;
+  const agent = isOwn ? (owner.agent ?? '') : null;
+  const login = vault.loginFor(key, launch, agent, isOwn ? owner.principal : null);
   if (sse) return (await import('./sse.ts')).openSse(launch, login, options, events);
   return (await import('./http.ts')).openHttp(launch, login, options, events);
 }

@@ -270,6 +270,19 @@ export class Fleet {
       member.source.update(config);
       return;
     }
+    this.#succeed(member, config, stamp);
+  }
+
+  /** Starts another one in its place, which takes over when it is up. Resolves then; false if there is no such server. */
+  async restart(key: string): Promise<boolean> {
+    const member = this.#members.find(({ config }) => config.key === key);
+    if (member === undefined) return false;
+    if (member.successor === null) this.#succeed(member, member.config, this.#context.vault.stampOf(member.config));
+    await member.successor?.tried;
+    return true;
+  }
+
+  #succeed(member: FleetMember, config: ServerConfig, stamp: string | null): void {
     const successor = this.#open(config);
     member.successor = successor;
     member.nextStamp = stamp;

@@ -36,6 +36,7 @@ const UNREACHABLE = new Set([
   'ENETUNREACH',
   'EAI_AGAIN',
   'UND_ERR_CONNECT_TIMEOUT',
+  'CONNECT_TIMEOUT',
 ]);
 
 function codeOf(error: unknown): string {
@@ -55,6 +56,8 @@ export function failureReason(error: unknown): string {
   if (/^(?:SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_(?:GET_ISSUER|VERIFY))/.test(code))
     return `has a certificate of an authority that is not trusted here (${code}); name the authority with tls.ca, --ca or NODE_EXTRA_CA_CERTS`;
   if (/^(?:CERT_|ERR_TLS_CERT)/.test(code)) return `has a certificate that is not valid for it now (${code})`;
+  if (code === 'HTTP_INVALID') return `sent a response that is not valid HTTP: ${messageOf(error)}`;
+  if (code === 'BAD_HEADER') return `cannot be asked: ${messageOf(error)}; check the headers in its configuration`;
   if (/CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE/.test(code)) return `requires a client certificate (${code})`;
   return `broke the connection (${code || messageOf(error)})`;
 }

@@ -1,14 +1,15 @@
 /** The stream on which an HTTP server reports changes. A server without one answers with an error or with no stream. */
-import type { Dispatcher } from 'undici';
 import type { Message } from '../protocol/message.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
 import type { ListenRequest } from './connection.ts';
+import type { HttpRequest, ResponseHandler } from './http-client.ts';
 import { failureReason, isUnreachable, NOT_HERE, TooLarge } from './http-failure.ts';
 import { ListenRequests } from './listening.ts';
 import type { ListenChannel } from './rpc-connection.ts';
 
 export interface HttpStreamEvents {
-  dispatch(options: Pick<Dispatcher.DispatchOptions, 'method' | 'body'>, handler: Dispatcher.DispatchHandler): void;
+  /** With a body it is a POST, without one a GET. */
+  dispatch(body: Buffer | null, handler: ResponseHandler): void;
   receive(message: Buffer): void;
   /** The server no longer knows the session. */
   forgotten(): void;
@@ -22,10 +23,8 @@ export class HttpStream implements ListenChannel {
   isSpeaking: boolean | null = null;
   readonly #maxMessage: number;
   readonly #events: HttpStreamEvents;
-  readonly #listener = new ListenRequests<Dispatcher.DispatchController>((stream) =>
-    stream.abort(new Error('replaced')),
-  );
-  #stream: Dispatcher.DispatchController | null = null;
+  readonly #listener = new ListenRequests<HttpRequest>((stream) => stream.abort(new Error('replaced')));
+  #stream: HttpRequest | null = null;
   #stopped = false;
 
   constructor(maxMessage: number, events: HttpStreamEvents) {
@@ -70,22 +69,22 @@ export class HttpStream implements ListenChannel {
       this.#stream = null;
       if (this.isSpeaking) this.isSpeaking = false;
     };
-    this.#events.dispatch(request === null ? { method: 'GET' } : { method: 'POST', body: request.message }, {
-      onRequestStart: (controller) => {
+    this.#events.dispatch(request?.message ?? null, {
+      started: (sent) => {
         // A request that was replaced before it started could not be stopped then. It is stopped here, because
         // otherwise every message would arrive twice.
-        if (isCurrent()) this.#stream = controller;
-        else controller.abort(new Error('replaced'));
+        if (isCurrent()) this.#stream = sent;
+        else sent.abort(new Error('replaced'));
       },
-      onResponseStart: (controller, status, headers) => {
-        if (status === 200 && String(headers['content-type'] ?? '').startsWith('text/event-stream')) {
+      head: (sent, { status, contentType }) => {
+        if (status === 200 && contentType.startsWith('text/event-stream')) {
           this.isSpeaking = true;
           mayRetry = true;
           this.#listener.opened();
           reader = createSseReader(
             this.#maxMessage,
             (data) => data.length > 0 && this.#events.receive(data),
-            () => controller.abort(new TooLarge(this.#maxMessage)),
+            () => sent.abort(new TooLarge(this.#maxMessage)),
           );
         } else if (this.isSpeaking !== null && !this.#stopped) {
           // Before the first stream, the same status only means that the server has none.
@@ -93,16 +92,16 @@ export class HttpStream implements ListenChannel {
           else mayRetry = true;
         }
       },
-      onResponseData(_controller, chunk) {
-        reader?.push(chunk);
+      data(_sent, part) {
+        reader?.push(part);
       },
-      onResponseEnd: () => {
+      ended: () => {
         silence();
         if (!isCurrent()) return;
         if (mayRetry) this.#listener.lost();
         else request?.refused();
       },
-      onResponseError: (_controller, error) => {
+      failed: (_sent, error) => {
         silence();
         if (this.#stopped || !isCurrent()) return;
         if (isUnreachable(error)) this.#events.unreachable(failureReason(error));

@@ -1,13 +1,21 @@
 /** A connection to a server over Streamable HTTP: every message is a POST of its own. */
-import type { Dispatcher, Pool } from 'undici';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { Launch } from '../config/launch.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { Message } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
-import { type Wire, wireBytes } from '../protocol/rewrite.ts';
+import type { Wire } from '../protocol/rewrite.ts';
 import type { Connection, ConnectionEvents, ListenRequest } from './connection.ts';
+import {
+  createHttpClient,
+  type HttpClient,
+  type HttpRequest,
+  headerLines,
+  type ResponseHandler,
+  requestHead,
+} from './http-client.ts';
+import { createConnector } from './http-connector.ts';
 import { type ExchangeEvents, UpstreamExchange } from './http-exchange.ts';
 import {
   failureReason,
@@ -22,9 +30,9 @@ import {
 import { HttpStream } from './http-stream.ts';
 import { askToLogIn, canBeSent } from './login-question.ts';
 import type { CloseReason, PendingRequest } from './pending.ts';
-import { poolOptions } from './pool-options.ts';
 import { type ConnectionOptions, cancelMessage, RpcConnection } from './rpc-connection.ts';
 import { helpsLogin, loginReason, type ServerLogin } from './server-login.ts';
+import type { StreamedAnswer } from './streamed-answer.ts';
 import { failRequest } from './tickets.ts';
 
 export type HttpLaunch = Extract<Launch, { kind: 'http' }>;
@@ -35,6 +43,8 @@ const MOST_MESSAGES = 8;
 /** How long we wait before we resume the stream of a reply, and how often in a row. */
 const RESUME = 1_000;
 const MOST_RESUMES = 5;
+/** How long the server has to take the end of a session. */
+const END_SESSION = 500;
 const LISTEN_HEADERS = ['mcp-method', 'subscriptions/listen'];
 /** How often a message is sent again after the server refused our login. */
 const MOST_REFUSALS = 3;
@@ -45,41 +55,50 @@ export async function openHttp(
   options: ConnectionOptions,
   events: ConnectionEvents,
 ): Promise<Connection> {
-  // Loaded here: most gateways have only servers on pipes, and should not wait for it at start.
-  const { Pool } = await import('undici');
-  const { origin } = new URL(launch.url);
-  const pool = await poolOptions(launch);
-  const calls = new Pool(origin, { ...pool, connections: MOST_CALLS });
-  const messages = new Pool(origin, { ...pool, connections: MOST_MESSAGES });
+  const connector = await createConnector(new URL(launch.url), launch.tls, hostIn(launch));
+  const calls = createHttpClient(connector, MOST_CALLS);
+  const messages = createHttpClient(connector, MOST_MESSAGES);
   return new HttpConnection(launch, login, { calls, messages }, options, events);
 }
 
-interface HttpPools {
-  readonly calls: Pool;
+interface HttpClients {
+  readonly calls: HttpClient;
   /** For messages without an answer. All sockets of `calls` may be held by calls that wait for such a message. */
-  readonly messages: Pool;
+  readonly messages: HttpClient;
+}
+
+/** Request line and headers for each method. */
+interface RequestHeads {
+  readonly POST: string;
+  readonly GET: string;
+  readonly DELETE: string;
+}
+
+/** The header `Host` in the configuration; null if there is none. */
+function hostIn({ headers }: HttpLaunch): string | null {
+  return Object.entries(headers).find(([name]) => name.toLowerCase() === 'host')?.[1] ?? null;
 }
 
 class HttpConnection extends RpcConnection implements ExchangeEvents {
   protected override readonly channel: HttpStream;
   readonly #launch: HttpLaunch;
-  readonly #pools: HttpPools;
+  readonly #clients: HttpClients;
   readonly #path: string;
   readonly #login: ServerLogin | null;
   readonly #asksLogins: boolean;
-  /** The header `Authorization` that is part of `#headers`. */
+  /** The header `Authorization` that is part of `#heads`. */
   #authorization: string | null = null;
   #session: string | null = null;
   #revision: string | null = null;
-  /** Built once per change: all calls have the same headers. */
-  #headers: string[] = [];
+  /** Built once per change: all calls have the same headers. An error: a configured header cannot be sent. */
+  #heads!: RequestHeads | Error;
   /** Whether the server has asked something outside the replies to requests. */
   #asksAnywhere = false;
 
   constructor(
     launch: HttpLaunch,
     login: ServerLogin | null,
-    pools: HttpPools,
+    clients: HttpClients,
     options: ConnectionOptions,
     events: ConnectionEvents,
   ) {
@@ -88,14 +107,14 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     this.#asksLogins = options.asksLogins === true;
     const { pathname, search } = new URL(launch.url);
     this.#launch = launch;
-    this.#pools = pools;
+    this.#clients = clients;
     this.#path = `${pathname}${search}`;
     this.#setHeaders();
     this.channel = new HttpStream(options.maxMessage, {
-      dispatch: (what, handler) => {
+      dispatch: (body, handler) => {
         this.#takeToken();
-        const headers = what.method === 'GET' ? this.#headers : this.#headers.concat(LISTEN_HEADERS);
-        this.#dispatch(pools.calls, { ...what, headers }, handler);
+        if (body === null) this.#dispatch(clients.calls, 'GET', null, null, handler);
+        else this.#dispatch(clients.calls, 'POST', LISTEN_HEADERS, body, handler);
       },
       receive: (data) => this.received(null, data),
       forgotten: () => this.#forgotten(null),
@@ -105,15 +124,28 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
   }
 
   #setHeaders(): void {
-    this.#headers = [
+    this.#heads = this.#buildHeads();
+  }
+
+  #buildHeads(): RequestHeads | Error {
+    const { url, headers } = this.#launch;
+    const own = Object.entries(headers).filter(([name]) => name.toLowerCase() !== 'host');
+    const all = [
       ...['accept', 'application/json, text/event-stream'],
       ...['accept-encoding', 'identity'],
       ...['content-type', 'application/json'],
-      ...Object.entries(this.#launch.headers).flat(),
+      ...own.flat(),
       ...(this.#authorization === null ? [] : ['authorization', this.#authorization]),
       ...(this.#session === null ? [] : ['mcp-session-id', this.#session]),
       ...(this.#revision === null ? [] : ['mcp-protocol-version', this.#revision]),
     ];
+    const host = hostIn(this.#launch) ?? new URL(url).host;
+    const head = (method: string) => requestHead(method, this.#path, host, all);
+    try {
+      return { POST: head('POST'), GET: head('GET'), DELETE: head('DELETE') };
+    } catch (error) {
+      return error as Error;
+    }
   }
 
   /** The login may have been renewed, here or by another process. */
@@ -126,22 +158,42 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     this.#setHeaders();
   }
 
-  /** Sends at once, unless the token needs a proof with every request. */
+  /** Sends at once, unless the token needs a proof with every request. `more`: further headers. */
   #dispatch(
-    pool: Pool,
-    options: Pick<Dispatcher.DispatchOptions, 'method' | 'body'> & { readonly headers: string[] },
-    handler: Dispatcher.DispatchHandler,
+    client: HttpClient,
+    method: keyof RequestHeads,
+    more: readonly string[] | null,
+    body: Wire | null,
+    handler: ResponseHandler,
   ): void {
-    const path = this.#path;
     if (this.#login?.isBound !== true) {
-      pool.dispatch({ path, ...options }, handler);
+      this.#send(client, method, more, body, handler);
       return;
     }
-    this.#login.proof(options.method).then(
-      (proof) => pool.dispatch({ path, ...options, headers: options.headers.concat(proof) }, handler),
+    this.#login.proof(method).then(
+      (proof) => this.#send(client, method, [...(more ?? []), ...proof], body, handler),
       // The key in the store is not one. The server refuses the request then.
-      () => pool.dispatch({ path, ...options }, handler),
+      () => this.#send(client, method, more, body, handler),
     );
+  }
+
+  #send(
+    client: HttpClient,
+    method: keyof RequestHeads,
+    more: readonly string[] | null,
+    body: Wire | null,
+    handler: ResponseHandler,
+  ): void {
+    const heads = this.#heads;
+    let head: string;
+    try {
+      if (heads instanceof Error) throw heads;
+      head = more === null ? heads[method] : heads[method] + headerLines(more);
+    } catch (error) {
+      queueMicrotask(() => handler.failed(null, error as Error));
+      return;
+    }
+    client.send(head, body, handler);
   }
 
   get mirrors(): boolean {
@@ -198,34 +250,33 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     const mirrored = era === 'modern' ? request.headers() : null;
     const trace = request.trace ?? null;
     const more = trace === null ? mirrored : trace.concat(mirrored ?? []);
-    this.#post(wireBytes(message), pending, more, this.#pools.calls, refusals);
+    this.#post(message, pending, more, this.#clients.calls, refusals);
   }
 
   notify(message: Wire): void {
-    if (this.maySend()) this.#post(wireBytes(message), null, null, this.#pools.calls);
+    if (this.maySend()) this.#post(message, null, null, this.#clients.calls);
   }
 
   protected reply(answer: Buffer): void {
-    if (this.maySend()) this.#post(wireBytes(answer), null, null, this.#pools.messages);
+    if (this.maySend()) this.#post(answer, null, null, this.#clients.messages);
   }
 
   protected abandoned({ id, carrier }: PendingRequest, reason: string): void {
     carrier?.abort(new Error('cancelled'));
     // For a modern server, aborting the request is enough.
     if (this.pending.era === 'legacy' && this.maySend())
-      this.#post(wireBytes(cancelMessage(id, reason)), null, null, this.#pools.messages);
+      this.#post(cancelMessage(id, reason), null, null, this.#clients.messages);
   }
 
   /** `pending` is the request in the message, if there is one. */
   #post(
-    body: ReturnType<typeof wireBytes>,
+    body: Wire,
     pending: PendingRequest | null,
     more: readonly string[] | null,
-    pool: Pool,
+    client: HttpClient,
     refusals = 0,
   ): void {
     this.#takeToken();
-    const headers = more === null ? this.#headers : this.#headers.concat(more);
     const exchange = new UpstreamExchange(this, pending, this.maxMessage);
     exchange.authorization = this.#authorization;
     exchange.refusals = refusals;
@@ -234,7 +285,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
       if (this.#authorization !== null) exchange.body = body;
       this.waits(body.length, 1);
     }
-    this.#dispatch(pool, { method: 'POST', headers, body }, exchange);
+    this.#dispatch(client, 'POST', more, body, exchange);
   }
 
   /** The server refused our login. Renews it if that is possible, and sends the message again. False: it is not about that. */
@@ -244,10 +295,11 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     login.refused(authorization, status, challenge, nonce).then(
       () => {
         if (pending !== null) this.#postRequest(pending, refusals + 1);
-        else if (body !== null && this.maySend()) this.#post(body, null, null, this.#pools.messages, refusals + 1);
+        else if (body !== null && this.maySend()) this.#post(body, null, null, this.#clients.messages, refusals + 1);
       },
       (error: unknown) => {
-        const mayAsk = pending !== null && this.#asksLogins && helpsLogin(error) && canBeSent(pending.request);
+        const mayAsk =
+          pending !== null && (this.#asksLogins || login.hasPage) && helpsLogin(error) && canBeSent(pending.request);
         if (!mayAsk) {
           this.#notLoggedIn(pending, status, error);
           return;
@@ -276,10 +328,10 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     if (reason !== null && status === 401) this.end(reason, { status, login: (error as GatewayError).details.login });
   }
 
-  started(pending: PendingRequest, controller: Dispatcher.DispatchController): void {
+  started(pending: PendingRequest, sent: HttpRequest): void {
     // A call may have been cancelled while it waited for a free socket.
-    if (this.pending.get(pending.id) !== undefined) pending.carrier = controller;
-    else controller.abort(new Error('cancelled'));
+    if (this.pending.get(pending.id) !== undefined) pending.carrier = sent;
+    else sent.abort(new Error('cancelled'));
   }
 
   session(id: string): void {
@@ -291,6 +343,11 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
   received(pending: PendingRequest | null, message: Buffer): void {
     this.heard++;
     this.receive(message, pending?.id ?? null);
+  }
+
+  begun(pending: PendingRequest, parts: readonly Buffer[], length: number): StreamedAnswer | null {
+    this.heard++;
+    return this.follow(parts, pending.id, length);
   }
 
   replied(exchange: UpstreamExchange, status: number, parts: readonly Buffer[]): void {
@@ -340,8 +397,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
       if (!isWanted()) return;
       const next = new UpstreamExchange(this, pending, this.maxMessage, resumes + 1);
       this.#takeToken();
-      const headers = [...this.#headers, 'last-event-id', lastId];
-      this.#dispatch(this.#pools.calls, { method: 'GET', headers }, next);
+      this.#dispatch(this.#clients.calls, 'GET', ['last-event-id', lastId], null, next);
     }, retry ?? RESUME);
     return true;
   }
@@ -366,20 +422,26 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
   }
 
   async close(reason?: CloseReason): Promise<void> {
-    const { calls, messages } = this.#pools;
+    const { calls, messages } = this.#clients;
     if (!this.ended) {
       this.shut(reason);
       if (this.#session !== null) await this.#endSession();
     }
-    await Promise.all([calls.destroy(), messages.destroy()]);
+    calls.destroy();
+    messages.destroy();
   }
 
   /** Tells the server that the session is over. Failures do not matter. */
   async #endSession(): Promise<void> {
-    const limits = { headersTimeout: 500, bodyTimeout: 500 };
-    const headers = this.#headers;
-    const ended = this.#pools.calls.request({ path: this.#path, method: 'DELETE', headers, ...limits });
-    await ended.then((response) => response.body.dump()).catch(() => {});
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, END_SESSION);
+      const done = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      const handler = { started() {}, head() {}, data() {}, ended: done, failed: done };
+      this.#dispatch(this.#clients.calls, 'DELETE', null, null, handler);
+    });
   }
 }
 

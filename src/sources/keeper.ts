@@ -46,6 +46,8 @@ export interface KeeperRole {
   readonly client: ClientChannel | null;
   /** The agent of that client; absent for a connection that is shared. Null before its first call. */
   agent?(): string | null;
+  /** The owner of the sessions of that client, as the agent is. */
+  principal?(): string | null;
   /** Whether the server's offer is listed. Further connections to the same server have the same offer. */
   readonly lists: boolean;
   /** Milliseconds without use until it is stopped; null to keep it. */
@@ -123,6 +125,10 @@ export class ConnectionKeeper implements ConnectionOwner {
 
   get agent(): string | null {
     return this.#role.agent?.() ?? null;
+  }
+
+  get principal(): string | null {
+    return this.#role.principal?.() ?? null;
   }
 
   get lists(): boolean {

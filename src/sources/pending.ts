@@ -33,11 +33,12 @@ export class PendingRequest implements Ticket {
   readonly table: PendingRequests;
   /** When it times out without a further sign of life. Never later than `latest`. */
   deadline: number;
-  readonly latest: number;
+  latest: number;
   /** The tool's own timeout in milliseconds, and when it has to be over; infinite if it has none. */
   ownTimeout: number = Number.POSITIVE_INFINITY;
   #ownLatest: number = Number.POSITIVE_INFINITY;
   #pausedAt = 0;
+  #isHeld = false;
   /** Open questions that the server asked during this request. */
   pauses = 0;
   /** All questions that it asked. */
@@ -58,7 +59,7 @@ export class PendingRequest implements Ticket {
 
   /** A sign of life. */
   extend(): void {
-    if (this.pauses > 0) return;
+    if (this.pauses > 0 || this.#isHeld) return;
     this.deadline = Math.min(performance.now() + this.request.timeout, this.latest, this.#ownLatest);
   }
 
@@ -85,6 +86,29 @@ export class PendingRequest implements Ticket {
       if (--this.pauses === 0) this.#ownLatest += performance.now() - this.#pausedAt;
       this.extend();
     };
+  }
+
+  /** Stops both clocks while its client does not read; the returned function starts them again. */
+  holdClocks(): () => void {
+    const since = performance.now();
+    const { latest } = this;
+    this.#isHeld = true;
+    this.latest = Number.POSITIVE_INFINITY;
+    this.deadline = Number.POSITIVE_INFINITY;
+    return () => {
+      const passed = performance.now() - since;
+      this.#isHeld = false;
+      this.latest = latest + passed;
+      this.#ownLatest += passed;
+      this.extend();
+    };
+  }
+
+  /** Its answer broke off while it was passed on. */
+  breakOff(problem: string): void {
+    const { table, id } = this;
+    const text = `Server "${table.source}" answered with something that is not a JSON-RPC message. ${problem}`;
+    table.fail(id, new GatewayError('source_broken', text));
   }
 
   /** Whether its tool has exceeded its own timeout. */

@@ -5,7 +5,7 @@ import { fingerprintIn, readAuthorities, readKeyPair } from '../base/certificate
 import { stampOf } from '../base/watch-file.ts';
 import type { ClientTls } from '../config/launch.ts';
 
-const CONNECT = { timeout: 10_000 };
+export const CONNECT = { timeout: 10_000 };
 
 /** Without timeouts here, because each request has its own. */
 export async function poolOptions({ tls }: { readonly tls?: ClientTls }): Promise<Pool.Options> {
@@ -64,7 +64,7 @@ export async function ownServerOptions(cert: string, pair: ClientTls['pair']): P
   };
 }
 
-function readClientTls({ ca, pair }: ClientTls): Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
+export function readClientTls({ ca, pair }: ClientTls): Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
   const own = pair === null ? null : readKeyPair(pair.cert, pair.key, 'tls.cert', 'tls.key');
   return {
     ...(ca !== null && { ca: readAuthorities(ca, 'tls.ca') }),

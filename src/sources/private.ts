@@ -13,6 +13,8 @@ import type { ResourceSubscriptions } from './source.ts';
 const MOST = 100;
 
 export interface PrivateOptions {
+  /** Whether a connection failed because nobody is logged in. */
+  needsLogin(failure: unknown): boolean;
   /** The log level for a new connection. */
   logLevel(): LogLevel | null;
   /** A notification of the server to one client. */
@@ -24,8 +26,8 @@ export class PrivateConnections {
   readonly #options: PrivateOptions;
   /** In the order of their last use. */
   readonly #keepers = new Map<ClientChannel, ConnectionKeeper>();
-  /** The agents of clients that have called. */
-  readonly #agents = new WeakMap<ClientChannel, string>();
+  /** The agents of clients that have called, and the owners of their sessions. */
+  readonly #owners = new WeakMap<ClientChannel, Pick<SourceRequest, 'agent' | 'principal'>>();
   readonly #closing = new Set<Promise<void>>();
   #closed = false;
 
@@ -45,9 +47,20 @@ export class PrivateConnections {
     return [...this.#keepers].map(([client, { interests }]) => [client, interests.subscriptions.uris] as const);
   }
 
-  call(client: ClientChannel, request: SourceRequest): Ticket {
-    if (request.agent !== undefined) this.#agents.set(client, request.agent);
-    return this.#keeperOf(client).call(request);
+  /** `askToLogIn` is for a caller who can be asked, if nobody is logged in for it. It calls `again` after that. */
+  call(client: ClientChannel, request: SourceRequest, askToLogIn?: (again: () => Ticket) => Ticket): Ticket {
+    const { agent, principal } = request;
+    if (agent !== undefined && !this.#owners.has(client)) this.#owners.set(client, { agent, principal });
+    const keeper = this.#keeperOf(client);
+    if (askToLogIn === undefined || keeper.live !== null) return keeper.call(request);
+    // Null: somebody has to log in first.
+    const started = keeper.start().catch((error: unknown) => {
+      if (error instanceof GatewayError && this.#options.needsLogin(error.cause)) return null;
+      throw error;
+    });
+    return keeper.callAfter(started, request, (connection) =>
+      connection === null ? askToLogIn(() => this.#keeperOf(client).call(request)) : keeper.call(request),
+    );
   }
 
   subscriptions(client: ClientChannel): ResourceSubscriptions {
@@ -108,7 +121,8 @@ export class PrivateConnections {
     };
     const keeper = new ConnectionKeeper(this.#server, {
       client,
-      agent: () => this.#agents.get(client) ?? null,
+      agent: () => this.#owners.get(client)?.agent ?? null,
+      principal: () => this.#owners.get(client)?.principal ?? null,
       lists: false,
       idleStop: () => this.#server.config.idleStop,
       asks: () => true,

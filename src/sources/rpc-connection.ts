@@ -4,6 +4,7 @@ import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.
 import { readFastAnswer } from '../protocol/fast-answer.ts';
 import { toBytes } from '../protocol/json.ts';
 import { LONG, readLongAnswer } from '../protocol/long-answer.ts';
+import { startLongResult } from '../protocol/long-result.ts';
 import { isRequest, isResponse, type Message } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';
 import { readMessage } from '../protocol/read.ts';
@@ -14,6 +15,7 @@ import type { Connection, ConnectionEvents } from './connection.ts';
 import { ACKNOWLEDGED } from './listening.ts';
 import { type CloseReason, closedError, type PendingRequest, PendingRequests } from './pending.ts';
 import { Questions } from './questions.ts';
+import { StreamedAnswer } from './streamed-answer.ts';
 
 export interface ConnectionOptions {
   /** The name of the server. */
@@ -130,6 +132,33 @@ export abstract class RpcConnection implements Connection {
     const answer = readLongAnswer(parts);
     if (answer === null) this.#dispatch(join(parts), id);
     else this.pending.deliver(answer.id, answer.result);
+  }
+
+  /**
+   * Passes a long answer on while it comes, if nothing has to see it whole. `parts` are what has come of it, `id` the request
+   * that it came in reply to, `length` its bytes or -1. Null: it has to be read whole. Results of modern servers are searched for
+   * questions, and those of servers with secrets for these.
+   */
+  protected follow(parts: readonly Buffer[], id: number | null, length: number): StreamedAnswer | null {
+    if (this.#clean !== null || this.loginClean !== null || this.pending.era === 'modern') return null;
+    const result = startLongResult(parts[0]!);
+    if (result === null) return null;
+    const pending = this.#requestOf(result.id, id);
+    const stream = pending?.request.sink.stream?.(this.pending.era, length) ?? null;
+    if (pending === null || stream === null) return null;
+    const answer = new StreamedAnswer(pending, result, stream);
+    for (const [i, part] of parts.entries()) answer.push(i === 0 ? part.subarray(result.before.length) : part);
+    return answer;
+  }
+
+  /**
+   * The request that an answer is for, by its id before the result, or the exchange that it came with. Null without either: on a
+   * pipe it may be for any request, also for one that was answered before, and its bytes must not reach another client.
+   */
+  #requestOf(named: number | null, id: number | null): PendingRequest | null {
+    if (named !== null && id !== null && named !== id) return null;
+    const known = named ?? id;
+    return known === null ? null : (this.pending.get(known) ?? null);
   }
 
   #dispatch(bytes: Buffer, id: number | null): void {

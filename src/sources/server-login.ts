@@ -8,7 +8,8 @@ import type { OAuthSettings } from '../config/oauth.ts';
 import type { AskedLogin } from '../logins/asked-login.ts';
 import { type LoginChallenge, readChallenge } from '../logins/challenge.ts';
 import type { GrantContext } from '../logins/grants.ts';
-import { type Login, loginName, readLogin } from '../logins/record.ts';
+import type { Prover } from '../logins/proof.ts';
+import { type Login, loginName, personOf, readLogin, type ShownLogin, shownLogin } from '../logins/record.ts';
 import { type Clean, createClean } from '../secrets/clean.ts';
 import { NoFault } from './tickets.ts';
 
@@ -21,25 +22,67 @@ export interface LoginStore {
   write(name: string, login: Login | null, isKept: boolean): Promise<void>;
   /** Runs while no other process renews a login, with the store as it is now. */
   alone<T>(work: () => Promise<T>): Promise<T>;
+  /** The JWT that this principal came in with last; null if it came in with something else. */
+  subject(principal: string): string | null;
+  /** A one-time address on which this person can log in to the server; null if this gateway has no page. */
+  page(server: string, agent: string, principal: string): string | null;
+  readonly hasPage: boolean;
+  /** Whether there is a key to keep a login with. */
+  canKeep(): Promise<boolean>;
   /** Whether tokens are removed from the answers of the server. */
   readonly redactsResults: boolean;
 }
 
 type HttpTarget = Extract<Launch, { kind: 'http' }>;
 
+/** A login that returns to an address of somebody else, who passes on what the browser brings. */
+export interface OpenedLogin {
+  /** What the person opens. */
+  readonly address: string;
+  /** What the browser has to bring back. */
+  readonly state: string;
+  finish(parameters: URLSearchParams): Promise<void>;
+}
+
+/** What a person is shown of their login to a server. */
+export interface OwnLogin extends ShownLogin {
+  /** False if it is that of the agent, which others use too. */
+  readonly isOwn: boolean;
+  /** Scopes that a call needed in addition. */
+  readonly wanted: readonly string[];
+}
+
+/** How long a person may take who was sent to the page. */
+const PATIENCE = 5 * 60_000;
+
 /** A token is renewed this long before it expires, or a fifth of its life before if that is less. */
 const AHEAD = 60_000;
 const ANY_GRANT: OAuthSettings = { grant: 'login' };
+
+/** Whether the JWT of each agent is exchanged for a token. */
+function exchangesTokens({ oauth }: HttpTarget): boolean {
+  return oauth !== undefined && oauth !== false && oauth.grant === 'token_exchange';
+}
+
+/** The names that a login can have, the best first. */
+function namesOf(key: string, launch: HttpTarget, agent: string | null, principal: string | null): readonly string[] {
+  if (agent === null) return [loginName(key)];
+  // Several people may use one agent. A token that was given in exchange is of one of them.
+  if (exchangesTokens(launch)) return [loginName(key, `${principal}`)];
+  const person = personOf(agent, principal ?? agent);
+  return person === agent ? [loginName(key, agent)] : [loginName(key, person), loginName(key, agent)];
+}
 
 /** Null for a server that gets its token in another way, or none. */
 export function createServerLogin(
   key: string,
   launch: HttpTarget,
   agent: string | null,
+  principal: string | null,
   store: LoginStore,
 ): ServerLogin | null {
   const hasHeader = Object.keys(launch.headers).some((name) => name.toLowerCase() === 'authorization');
-  return launch.oauth === false || hasHeader ? null : new ServerLogin(key, launch, agent, store);
+  return launch.oauth === false || hasHeader ? null : new ServerLogin(key, launch, agent, principal, store);
 }
 
 export class ServerLogin {
@@ -47,7 +90,15 @@ export class ServerLogin {
   readonly key: string;
   readonly #launch: HttpTarget;
   readonly #agent: string | null;
-  readonly #name: string;
+  /** Whose JWT is exchanged; null if Toolgate asks for itself. */
+  readonly #principal: string | null;
+  readonly #principalOrAgent: string;
+  /** Calls that wait until the person has logged in on the page. */
+  readonly #waiting = new Set<() => void>();
+  /** A login of the person's own counts before that of the agent. */
+  readonly #names: readonly string[];
+  /** The one that is used. */
+  #name: string;
   readonly #store: LoginStore;
   /** As it is in the store. What follows was made from it. */
   #text: string | undefined;
@@ -60,13 +111,16 @@ export class ServerLogin {
   #challenge: LoginChallenge | null = null;
   /** What proofs have to repeat, as the server said last. */
   nonce: string | null = null;
-  #prove: Promise<(method: string, nonce: string | null) => Promise<string>> | null = null;
+  #prove: Promise<Prover> | null = null;
 
-  constructor(key: string, launch: HttpTarget, agent: string | null, store: LoginStore) {
+  constructor(key: string, launch: HttpTarget, agent: string | null, principal: string | null, store: LoginStore) {
     this.key = key;
     this.#launch = launch;
     this.#agent = agent;
-    this.#name = loginName(key, agent);
+    this.#principal = exchangesTokens(launch) && agent !== null ? principal : null;
+    this.#principalOrAgent = principal ?? agent ?? '';
+    this.#names = namesOf(key, launch, agent, principal);
+    this.#name = this.#names[0]!;
     this.#store = store;
   }
 
@@ -75,8 +129,14 @@ export class ServerLogin {
   }
 
   #look(): Login | null {
-    const text = this.#store.read(this.#name);
+    let name = this.#names[0]!;
+    let text = this.#store.read(name);
+    if (text === undefined && this.#names.length > 1) {
+      name = this.#names[1]!;
+      text = this.#store.read(name);
+    }
     if (text === this.#text) return this.#login;
+    this.#name = name;
     this.#text = text;
     this.#login = readLogin(text, this.#launch.url);
     const { token, isDpop, refreshToken } = this.#login ?? {};
@@ -106,7 +166,8 @@ export class ServerLogin {
   /** Null if requests can be sent. Otherwise resolves when they can; if the token could not be renewed, they are refused. */
   settle(): Promise<void> | null {
     const login = this.#look();
-    if (login?.expires === undefined || login.refreshToken === undefined) return null;
+    if (login?.expires === undefined) return null;
+    if (login.refreshToken === undefined && this.#settings.grant === 'login') return null;
     const left = login.expires - Date.now();
     if (left > Math.min(AHEAD, (login.expires - login.at) / 5)) return null;
     const renewed = this.#renew(login, null).catch(() => {});
@@ -163,6 +224,10 @@ export class ServerLogin {
   }
 
   async #begin(): Promise<AskedLogin> {
+    // Nobody should log in for nothing. The command makes a key.
+    if (!(await this.#store.canKeep())) throw this.#missing();
+    const page = this.#agent === null ? null : this.#store.page(this.key, this.#agent, this.#principalOrAgent);
+    if (page !== null) return { address: page, done: this.#whenLoggedIn() };
     const [{ beginLogin }, { createGuard }, { grantProblem }] = await Promise.all([
       import('../logins/asked-login.ts'),
       import('../logins/guarded-fetch.ts'),
@@ -170,7 +235,8 @@ export class ServerLogin {
     ]);
     const guard = await createGuard(this.#launch.url, await this.#authorities());
     const context: GrantContext = { url: this.#launch.url, settings: this.#settings, guard };
-    const save = (login: Login) => this.#store.write(this.#name, login, true);
+    // The one who is asked logs in for nobody else.
+    const save = (login: Login) => this.#store.write(this.#names[0]!, login, true);
     const failed = (error: unknown) => {
       void guard.close();
       return error instanceof GatewayError && error.code !== 'source_broken'
@@ -194,6 +260,94 @@ export class ServerLogin {
     } catch (error) {
       throw failed(error);
     }
+  }
+
+  /** On a gateway for many, the browser is on another machine and cannot return to a port here. */
+  #whenLoggedIn(): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
+      const over = () => {
+        this.#asked = null;
+        this.#waiting.delete(done);
+        clearTimeout(timer);
+      };
+      const done = () => {
+        over();
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        over();
+        reject(this.#missing());
+      }, PATIENCE);
+      timer.unref();
+      this.#waiting.add(done);
+    });
+  }
+
+  /** Who is logged in; null if nobody is. */
+  async shown(): Promise<OwnLogin | null> {
+    await this.#store.opened();
+    const login = this.#look();
+    if (login?.token === undefined) return null;
+    return { ...shownLogin(login), isOwn: this.#name === this.#names[0], wanted: login.wanted ?? [] };
+  }
+
+  /** Whether somebody can log in, rather than a token being obtained without a person. */
+  get isForPeople(): boolean {
+    return this.#settings.grant === 'login';
+  }
+
+  /** Whether people can log in on a page of this gateway. */
+  get hasPage(): boolean {
+    return this.#agent !== null && this.#store.hasPage;
+  }
+
+  /** Begins a login whose browser returns to `redirect`. */
+  async open(redirect: string): Promise<OpenedLogin> {
+    const [{ certificatesOf, probe }, { createGuard }, { startLogin, grantProblem }] = await Promise.all([
+      import('../logins/probe.ts'),
+      import('../logins/guarded-fetch.ts'),
+      import('../logins/grants.ts'),
+    ]);
+    if (!(await this.#store.canKeep())) throw this.#failed('cannot be logged in to, because this gateway has no key');
+    const guard = await createGuard(this.#launch.url, await this.#authorities());
+    const fail = (error: unknown): never => {
+      void guard.close();
+      throw error instanceof GatewayError && error.code !== 'source_broken' ? error : this.#failed(grantProblem(error));
+    };
+    try {
+      this.#challenge ??= (await probe(this.#launch, certificatesOf(this.#launch))).challenge;
+      const context: GrantContext = { url: this.#launch.url, settings: this.#settings, guard };
+      const known = readLogin(this.#store.read(this.#names[0]!), this.#launch.url);
+      const { address, state, finish } = await startLogin(context, this.#challenge, known, redirect);
+      return {
+        address,
+        state,
+        finish: async (parameters) => {
+          const login = await finish(parameters).catch(fail);
+          await this.#store.write(this.#names[0]!, login, true);
+          void guard.close();
+          for (const done of [...this.#waiting]) done();
+        },
+      };
+    } catch (error) {
+      return fail(error);
+    }
+  }
+
+  /** Ends the person's own login, here and at the authorization server. False if there was none. */
+  async end(): Promise<boolean> {
+    await this.#store.opened();
+    const name = this.#names[0]!;
+    const login = readLogin(this.#store.read(name), this.#launch.url);
+    if (login === null) return false;
+    const [{ revoke }, { createGuard }] = await Promise.all([
+      import('../logins/grants.ts'),
+      import('../logins/guarded-fetch.ts'),
+    ]);
+    const guard = await createGuard(this.#launch.url, await this.#authorities());
+    await revoke(login, { settings: this.#settings, guard }).finally(() => guard.close());
+    await this.#store.write(name, null, true);
+    return true;
   }
 
   /** What a person types to log in. */
@@ -230,7 +384,8 @@ export class ServerLogin {
     try {
       if (this.#settings.grant !== 'login') {
         const known = login === null || wanted === null ? login : { ...login, wanted };
-        await this.#store.write(this.#name, await grants.obtain(context, this.#challenge, known), false);
+        const made = await grants.obtain(context, this.#challenge, known, this.#subject());
+        await this.#store.write(this.#name, made, false);
       } else await this.#store.alone(() => this.#refresh(login, context, grants));
     } catch (error) {
       if (error instanceof GatewayError && error.code !== 'source_broken') throw error;
@@ -243,6 +398,18 @@ export class ServerLogin {
     } finally {
       void guard.close();
     }
+  }
+
+  /** The JWT to exchange; null if the token is for Toolgate itself. */
+  #subject(): string | null {
+    if (!exchangesTokens(this.#launch) || this.#agent === null) return null;
+    const token = this.#principal === null ? null : this.#store.subject(this.#principal);
+    if (token !== null) return token;
+    throw new NoFault(
+      'source_unavailable',
+      `Server "${this.key}" is used with the JWT of each agent (oauth.grant is "token_exchange"), and "${this.#agent}" did not come in with one. Connect with a token of the identity provider.`,
+      { details: { status: 401 } },
+    );
   }
 
   async #refresh(
@@ -269,10 +436,10 @@ export class ServerLogin {
   }
 
   /** The headers that prove that the token is ours, for one request. */
-  async proof(method: string): Promise<readonly string[]> {
+  async proof(method: string, url: string = this.#launch.url): Promise<readonly string[]> {
     const login = this.#look();
-    this.#prove ??= import('../logins/proof.ts').then(({ createProver }) => createProver(login!, this.#launch.url));
-    return ['dpop', await (await this.#prove)(method, this.nonce)];
+    this.#prove ??= import('../logins/proof.ts').then(({ createProver }) => createProver(login!));
+    return ['dpop', await (await this.#prove)(method, url, this.nonce)];
   }
 }
 

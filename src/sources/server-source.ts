@@ -33,6 +33,7 @@ import { Lists } from './lists.ts';
 import { askToLogIn, canBeSent } from './login-question.ts';
 import { PrivateConnections } from './private.ts';
 import { RefusalRetries, type UpstreamRefusal } from './refusals.ts';
+import { LoginMissing, type ServerLogin } from './server-login.ts';
 import type { ResourceSubscriptions, ServerContext, ServerSource, SourceStatus } from './source.ts';
 import type { StartTurn } from './start-queue.ts';
 import { StateHistory } from './state.ts';
@@ -59,7 +60,7 @@ class KeptServerSource implements ServerSource, KeptServer {
   readonly #states: StateHistory;
   readonly #stderr = new StderrTail();
   /** What it prints, by lines; null if nobody looks. */
-  readonly #printed: PrintedLines | null;
+  #printed: PrintedLines | null = null;
   readonly #shared: ConnectionKeeper;
   readonly #leases: Leases;
   readonly #private: PrivateConnections;
@@ -95,8 +96,6 @@ class KeptServerSource implements ServerSource, KeptServer {
     this.config = config;
     this.#context = context;
     this.#isPrivate = config.share === 'session';
-    const { printed, redact } = context;
-    this.#printed = printed === undefined ? null : new PrintedLines((line) => printed(this.config.key, redact(line)));
     this.#states = new StateHistory(context, () => this.config.key, this.#stderr);
     const notification = (message: Message) => this.#hear(message);
     const missed = () => this.#lists.missed();
@@ -119,6 +118,7 @@ class KeptServerSource implements ServerSource, KeptServer {
     });
     this.#leases = new Leases(this, this.#shared, { notification, missed });
     this.#private = new PrivateConnections(this, {
+      needsLogin,
       logLevel: () => this.#shared.interests.logLevel,
       // Changes of its lists are ignored here: the lists come from the shared connection.
       notification: (message, client) => this.#passUpdate(message, client),
@@ -241,7 +241,7 @@ class KeptServerSource implements ServerSource, KeptServer {
   }
 
   call(request: SourceRequest): Ticket {
-    if (this.#isPrivate && request.client !== null) return this.#private.call(request.client, request);
+    if (this.#isPrivate && request.client !== null) return this.#callPrivately(request.client, request);
     const { live, interests } = this.#shared;
     if (live !== null) {
       this.#shared.used();
@@ -258,18 +258,36 @@ class KeptServerSource implements ServerSource, KeptServer {
     return failRequest(request, this.unavailable(`${this.#states.detail}. ${later}`));
   }
 
+  #callPrivately(client: ClientChannel, request: SourceRequest): Ticket {
+    if (this.config.credentials !== 'agent' || !canBeSent(request)) return this.#private.call(client, request);
+    return this.#private.call(client, request, (again) => {
+      const { agent = '', principal = agent } = request;
+      const asked = this.#loginOf(agent, principal).then((login) => {
+        if (!login.hasPage && !this.#context.asksLogins) throw new LoginMissing(login.key, login.command);
+        return new Promise<void>((goOn, giveUp) => askToLogIn(request, login, { goOn, giveUp }));
+      });
+      return deferRequest(request, asked, again);
+    });
+  }
+
+  /** The login of an agent, or of all callers. */
+  async #loginOf(agent: string | null, principal: string | null): Promise<ServerLogin> {
+    const { vault } = this.#context;
+    const { launch } = await vault.fill(this.config);
+    const login = launch.kind === 'http' ? vault.loginFor(this.config.key, launch, agent, principal) : null;
+    if (login === null) throw this.unavailable(this.#states.detail);
+    return login;
+  }
+
   #canAskLogin(request: SourceRequest): boolean {
     return this.#needsLogin && this.#context.asksLogins && canBeSent(request);
   }
 
   /** The caller can be sent to where a person logs in. The call goes on after that. */
   #askToLogIn(request: SourceRequest): Ticket {
-    const { vault } = this.#context;
-    const asked = vault.fill(this.config).then(({ launch }) => {
-      const login = launch.kind === 'http' ? vault.loginFor(this.config.key, launch, null) : null;
-      if (login === null) throw this.unavailable(this.#states.detail);
-      return new Promise<void>((goOn, giveUp) => askToLogIn(request, login, { goOn, giveUp }));
-    });
+    const asked = this.#loginOf(null, null).then(
+      (login) => new Promise<void>((goOn, giveUp) => askToLogIn(request, login, { goOn, giveUp })),
+    );
     return deferRequest(request, asked, () => this.#callWhenUp(request, this.#shared.start(), false));
   }
 
@@ -369,7 +387,8 @@ class KeptServerSource implements ServerSource, KeptServer {
       servers: [{ server, state, reason: this.#context.redact(why) }],
       retryAfter: retryAfterOf(state),
     };
-    return new NoFault(this.#lacksDependencies ? 'dependency_error' : 'source_unavailable', text, { details });
+    const code = this.#lacksDependencies ? 'dependency_error' : 'source_unavailable';
+    return new NoFault(code, text, { details, cause: reason });
   }
 
   #opened({ connection, handshake, listed }: OpenedConnection): void {
@@ -477,7 +496,17 @@ class KeptServerSource implements ServerSource, KeptServer {
   }
 
   stderr(chunk: Buffer): void {
+    const { isInLine } = this.#stderr;
     this.#stderr.push(chunk);
-    this.#printed?.push(chunk);
+    if (this.#context.output.printed === null) this.#printed = null;
+    else {
+      this.#printed ??= new PrintedLines((line) => this.#printedLine(line), isInLine);
+      this.#printed.push(chunk);
+    }
+  }
+
+  #printedLine(line: string): void {
+    const { output, redact } = this.#context;
+    output.printed?.(this.config.key, redact(line));
   }
 }

@@ -111,13 +111,15 @@ export interface SourceContext {
   started(key: string): void;
   /** New dependencies were installed for the folder of tools that is served under this key. */
   dependenciesInstalled(key: string): void;
-  /** Gets each line that a server writes to its standard error, without secrets; absent if nobody looks. */
-  readonly printed?: ((key: string, line: string) => void) | undefined;
+  /** Who gets each line that a server writes to its standard error, without secrets; null while nobody looks. */
+  readonly output: { readonly printed: PrintedLine | null };
   /** A resource changed: for all its subscribers, or only for this client. */
   updated(source: Source, uri: string, client: ClientChannel | null): void;
   /** A legacy server reports on an MCP task, or on its progress. */
   taskChanged(source: Source, message: Message): void;
 }
+
+export type PrintedLine = (key: string, line: string) => void;
 
 /** The same, with what only the servers of a fleet share. */
 export interface ServerContext extends SourceContext {

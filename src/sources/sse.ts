@@ -3,7 +3,7 @@
  * a URL for POSTs that the server names in the first event.
  */
 import type { Pool } from 'undici';
-import { GatewayError } from '../base/errors.ts';
+import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import { type Wire, wireBytes } from '../protocol/rewrite.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
@@ -28,6 +28,15 @@ export async function openSse(
   return new SseConnection(launch, login, pool, options, events);
 }
 
+/** How often a message is sent again after the server refused our login. */
+const MOST_REFUSALS = 3;
+
+/** What a server wants proofs to repeat; null if it does not say. */
+function nonceIn(headers: Readonly<Record<string, string | string[] | undefined>>): string | null {
+  const nonce = headers['dpop-nonce'];
+  return typeof nonce === 'string' ? nonce : null;
+}
+
 class SseConnection extends RpcConnection {
   readonly isSse = true;
   readonly #url: URL;
@@ -40,7 +49,7 @@ class SseConnection extends RpcConnection {
   readonly #early: (() => void)[] = [];
   #abort: () => void = () => {};
   #isRefused = false;
-  #renewed = false;
+  #refusals = 0;
 
   constructor(
     launch: HttpLaunch,
@@ -65,10 +74,24 @@ class SseConnection extends RpcConnection {
   }
 
   #open(): void {
-    let reader: SseReader | null = null;
     const path = `${this.#url.pathname}${this.#url.search}`;
+    const headers = this.#headersNow('accept', 'text/event-stream');
+    this.#prove('GET', path, (proof) => {
+      if (!this.ended) this.#openStream(path, headers.concat(proof));
+    });
+  }
+
+  /** Goes on at once, unless the token needs a proof with every request. */
+  #prove(method: string, path: string, goOn: (proof: readonly string[]) => void): void {
+    if (this.#login?.isBound !== true) goOn([]);
+    // The key in the store is not one. The server refuses the request then.
+    else this.#login.proof(method, new URL(path, this.#url).href).then(goOn, () => goOn([]));
+  }
+
+  #openStream(path: string, headers: string[]): void {
+    let reader: SseReader | null = null;
     this.#pool.dispatch(
-      { path, method: 'GET', headers: this.#headersNow('accept', 'text/event-stream') },
+      { path, method: 'GET', headers },
       {
         onRequestStart: (controller) => {
           this.#abort = () => controller.abort(new Error('closed'));
@@ -76,9 +99,10 @@ class SseConnection extends RpcConnection {
         onResponseStart: (controller, status, headers) => {
           if (status !== 200 || !String(headers['content-type'] ?? '').startsWith('text/event-stream')) {
             controller.abort(new Error('no stream'));
-            this.#refused(status, String(headers['www-authenticate'] ?? ''));
+            this.#refused(status, String(headers['www-authenticate'] ?? ''), nonceIn(headers));
             return;
           }
+          this.#heardNonce(nonceIn(headers));
           reader = createSseReader(
             this.maxMessage,
             (data, event) => this.#received(data, event),
@@ -96,16 +120,21 @@ class SseConnection extends RpcConnection {
     );
   }
 
-  /** There is no stream. After a refusal of our login it is opened once more, if the login can be renewed. */
-  #refused(status: number, challenge: string): void {
+  /** What the next proof has to repeat. */
+  #heardNonce(nonce: string | null): void {
+    if (nonce !== null && this.#login !== null) this.#login.nonce = nonce;
+  }
+
+  /** There is no stream. After a refusal of our login it is opened again, if the login can be renewed. */
+  #refused(status: number, challenge: string, nonce: string | null): void {
     const login = this.#login;
     this.#isRefused = true;
-    if (status !== 401 || login === null || this.#renewed || !login.concerns(status, challenge)) {
+    if (status !== 401 || login === null || this.#refusals >= MOST_REFUSALS || !login.concerns(status, challenge)) {
       this.end(statusReason(status), { status });
       return;
     }
-    this.#renewed = true;
-    login.refused(login.header, status, challenge, null).then(
+    this.#refusals++;
+    login.refused(login.header, status, challenge, nonce).then(
       () => {
         this.#isRefused = false;
         if (!this.ended) this.#open();
@@ -142,7 +171,10 @@ class SseConnection extends RpcConnection {
       return failRequest(request, new GatewayError('source_unavailable', text));
     }
     const pending = this.pending.add(request);
-    this.#post(request.encode(pending.id, 'legacy'), pending, request.trace ?? null);
+    const send = () => this.#post(request.encode(pending.id, 'legacy'), pending, request.trace ?? null);
+    const unsettled = this.#login?.settle() ?? null;
+    if (unsettled === null) send();
+    else void unsettled.then(() => this.#isOpen(pending) && send());
     return pending;
   }
 
@@ -167,22 +199,52 @@ class SseConnection extends RpcConnection {
     else this.#send(body, pending, trace);
   }
 
+  /** Whether its caller still waits. */
+  #isOpen(pending: PendingRequest): boolean {
+    return !this.ended && this.pending.get(pending.id) !== undefined;
+  }
+
   #send(body: ReturnType<typeof wireBytes>, pending: PendingRequest | null, trace: readonly string[] | null): void {
-    const path = this.#endpoint!;
     const taken = () => {
       if (pending === null) this.waits(body.length, -1);
     };
-    const headers = this.#headersNow('content-type', 'application/json', ...(trace ?? []));
-    this.#pool
-      .request({ path, method: 'POST', headers, body })
-      .then(
-        async ({ statusCode, body: answer }) => {
-          await answer.dump();
-          if (statusCode >= 300) this.#fail(pending, statusReason(statusCode));
-        },
-        (error: unknown) => this.#fail(pending, failureReason(error)),
-      )
+    this.#sendWithLogin(body, pending, trace, 0)
+      .catch((error: unknown) => this.#fail(pending, failureReason(error)))
       .finally(taken);
+  }
+
+  /** `refusals`: how often the server refused it because of our login. */
+  async #sendWithLogin(
+    body: ReturnType<typeof wireBytes>,
+    pending: PendingRequest | null,
+    trace: readonly string[] | null,
+    refusals: number,
+  ): Promise<void> {
+    const path = this.#endpoint!;
+    const login = this.#login;
+    const headers = this.#headersNow('content-type', 'application/json', ...(trace ?? []));
+    const used = login?.header ?? null;
+    const proof = await new Promise<readonly string[]>((resolve) => this.#prove('POST', path, resolve));
+    const answer = await this.#pool.request({ path, method: 'POST', headers: headers.concat(proof), body });
+    await answer.body.dump();
+    const { statusCode: status } = answer;
+    const nonce = nonceIn(answer.headers);
+    this.#heardNonce(nonce);
+    if (status < 300) return;
+    const challenge = String(answer.headers['www-authenticate'] ?? '');
+    const isAboutLogin = (status === 401 || status === 403) && login?.concerns(status, challenge) === true;
+    if (!isAboutLogin || refusals >= MOST_REFUSALS) return this.#fail(pending, statusReason(status));
+    try {
+      await login.refused(used, status, challenge, nonce);
+    } catch (error) {
+      if (pending !== null) this.pending.fail(pending.id, toGatewayError(error));
+      const reason = loginReason(error);
+      // Every other call would be refused as well. The next connection waits until somebody logs in.
+      if (reason !== null && status === 401) this.end(reason, { status, login: toGatewayError(error).details.login });
+      return;
+    }
+    if (pending === null ? !this.ended : this.#isOpen(pending))
+      await this.#sendWithLogin(body, pending, trace, refusals + 1);
   }
 
   #fail(pending: PendingRequest | null, reason: string): void {

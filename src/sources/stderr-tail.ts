@@ -2,12 +2,16 @@
 import { StringDecoder } from 'node:string_decoder';
 
 const KEPT = 64 * 1024;
+const NEWLINE = 10;
 
 export class StderrTail {
   #chunks: Buffer[] = [];
   #size = 0;
+  /** Whether the last line is not complete yet. */
+  isInLine = false;
 
   push(chunk: Buffer): void {
+    if (chunk.length > 0) this.isInLine = chunk[chunk.length - 1] !== NEWLINE;
     this.#chunks.push(chunk);
     this.#size += chunk.length;
     // Shortened only now and then. Joining at every chunk would make many small chunks expensive.
@@ -40,14 +44,19 @@ export class PrintedLines {
   readonly #line: (line: string) => void;
   readonly #decoder = new StringDecoder('utf8');
   #rest = '';
+  /** Whether the end of a line is skipped: half a secret in it would not be recognised. */
+  #isSkipping: boolean;
 
-  constructor(line: (line: string) => void) {
+  constructor(line: (line: string) => void, startsInLine = false) {
     this.#line = line;
+    this.#isSkipping = startsInLine;
   }
 
   push(chunk: Buffer): void {
     const lines = (this.#rest + this.#decoder.write(chunk)).split('\n');
     this.#rest = lines.pop()!;
+    if (this.#isSkipping && lines.shift() !== undefined) this.#isSkipping = false;
+    if (this.#isSkipping) this.#rest = '';
     if (this.#rest.length > LONGEST_LINE) {
       lines.push(this.#rest);
       this.#rest = '';

@@ -72,6 +72,7 @@ class StdioConnection extends RpcConnection {
     const reader = createLineReader(this.maxMessage, {
       line: (line) => this.receive(line, null),
       parts: (parts) => this.receiveParts(parts, null),
+      long: (parts) => this.follow(parts, null, -1),
       tooLong: (limit, head) => this.#tooLong(limit, head),
     });
     stdout.on('data', (chunk: Buffer) => {

@@ -4,6 +4,7 @@
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { BoundedMap } from '../base/bounded-map.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { withLock } from '../base/lock.ts';
 import { withoutStop } from '../base/text.ts';
@@ -17,6 +18,9 @@ import { loginValues, NO_SECRETS, type Secrets, secretsFor, valuesOf, withLogin 
 import { findKey } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
 import { createServerLogin, type LoginStore, type ServerLogin } from './server-login.ts';
+
+/** JWTs can name any number of principals. Beyond this many, the oldest have to be exchanged again. */
+const MOST_LOGINS = 4_096;
 
 /** A server cannot start because a secret is not set. */
 export class SecretMissing extends GatewayError {
@@ -33,6 +37,9 @@ export interface FilledLaunch {
   /** Removes the secrets that the server was given from its messages; null if there are none to remove. */
   readonly clean: Clean | null;
 }
+
+/** Makes a one-time address on which this person can log in to the server. */
+export type LoginPage = (server: string, agent: string, principal: string) => string;
 
 /** The secrets that a gateway gives to its servers. */
 export interface Vault {
@@ -51,7 +58,22 @@ export interface Vault {
    * The login of a server over HTTP, of all callers or of one agent; null if it never has one.
    * @internal
    */
-  loginFor(key: string, launch: Extract<Launch, { kind: 'http' }>, agent: string | null): ServerLogin | null;
+  loginFor(
+    key: string,
+    launch: Extract<Launch, { kind: 'http' }>,
+    agent: string | null,
+    principal?: string | null,
+  ): ServerLogin | null;
+  /**
+   * A principal came in with this JWT. It is exchanged for tokens of servers, if some want that. In memory only.
+   * @internal
+   */
+  present(principal: string, jwt: string): void;
+  /**
+   * From now on there is a page on which people log in; null: no longer.
+   * @internal
+   */
+  offerPage(page: LoginPage | null): void;
   /**
    * Who is logged in to a server; null if nobody is.
    * @internal
@@ -116,14 +138,22 @@ export function createVault({ dataDir, vault, learn }: VaultOptions): OpenVault 
     return launch.kind === 'folder' ? [...new Set([...names, ...secretsFor(secrets, namespace).keys()])] : names;
   }
 
+  /** The redactor forgets what it learned first. New tokens must not push out the secrets in the store. */
+  function learnMore(values: readonly string[]): void {
+    learn([...valuesOf(secrets), ...values]);
+  }
+
   /** Logins of this process only, which need no person. */
-  const own = new Map<string, string>();
+  const own = new BoundedMap<string, string>(MOST_LOGINS);
+  let page: LoginPage | null = null;
+  /** The last JWT of each principal. */
+  const subjects = new BoundedMap<string, string>(MOST_LOGINS);
   const logins: LoginStore = {
     opened: () => last,
     read: (name) => own.get(name) ?? secrets.logins.get(name),
     async write(name, login, isKept) {
       const text = login === null ? null : JSON.stringify(login);
-      if (text !== null) learn(loginValues(text));
+      if (text !== null) learnMore(loginValues(text));
       if (isKept) await store.setLogin(name, text);
       else if (text === null) own.delete(name);
       else own.set(name, text);
@@ -135,20 +165,33 @@ export function createVault({ dataDir, vault, learn }: VaultOptions): OpenVault 
         await last;
         return work();
       }),
+    page: (server, agent, principal) => page?.(server, agent, principal) ?? null,
+    get hasPage() {
+      return page !== null;
+    },
+    subject: (principal) => subjects.get(principal) ?? null,
+    canKeep: async () => (await findKey(openedWith).catch(() => null)) !== null,
     get redactsResults() {
       return vault().redactResults;
     },
   };
   /** One for all connections of a server, so that one renewal serves all of them. */
-  const byName = new Map<string, { readonly made: string; readonly login: ServerLogin | null }>();
+  const byName = new BoundedMap<string, { readonly made: string; readonly login: ServerLogin | null }>(MOST_LOGINS);
 
   return {
-    loginFor(key, launch, agent) {
-      const name = loginName(key, agent);
+    present(principal, jwt) {
+      learnMore([jwt]);
+      subjects.set(principal, jwt);
+    },
+    offerPage(next) {
+      page = next;
+    },
+    loginFor(key, launch, agent, principal = null) {
+      const name = JSON.stringify([key, agent, principal]);
       const made = JSON.stringify([launch, vault().redactResults]);
       const known = byName.get(name);
       if (known?.made === made) return known.login;
-      const login = createServerLogin(key, launch, agent, logins);
+      const login = createServerLogin(key, launch, agent, principal, logins);
       byName.set(name, { made, login });
       return login;
     },

@@ -52,7 +52,23 @@ const MARK = 'tg_';
 
 /** The store of agents in the data folder of a configuration (`config.dataDir`). */
 export function openAgentStore(dataDir: string): AgentStore {
-  const file = jsonFile(join(dataDir, 'agents.json'), 'a list of agents', readAgents);
+  return openStore(dataDir, { file: 'agents.json', noun: 'agent', command: 'toolgate agents' });
+}
+
+/** Those who may use the dashboard and its API with a token of their own. They are no agents. */
+export function openAdminStore(dataDir: string): AgentStore {
+  return openStore(dataDir, { file: 'admins.json', noun: 'admin', command: 'toolgate dashboard' });
+}
+
+/** How the tokens of a store are kept and called. */
+interface TokenWords {
+  readonly file: string;
+  readonly noun: 'agent' | 'admin';
+  readonly command: string;
+}
+
+function openStore(dataDir: string, { file: name, noun, command }: TokenWords): AgentStore {
+  const file = jsonFile(join(dataDir, name), `a list of ${noun}s`, readAgents);
 
   /** Saves what `make` returns; null leaves the agents as they are. */
   const change = (make: (agents: readonly Agent[]) => readonly Agent[] | null) =>
@@ -68,14 +84,14 @@ export function openAgentStore(dataDir: string): AgentStore {
       if (!AGENT_NAME.test(name))
         throw new GatewayError(
           'usage',
-          `"${name}" is not a valid name for an agent: use at most 64 letters, digits, "_", ".", "@", ":" and "-", and begin with a letter or digit.`,
+          `"${name}" is not a valid name for an ${noun}: use at most 64 letters, digits, "_", ".", "@", ":" and "-", and begin with a letter or digit.`,
         );
       const { token, ...made } = makeToken(lifetime);
       await change((agents) => {
         if (agents.some((agent) => agent.name === name))
           throw new GatewayError(
             'usage',
-            `There is an agent "${name}" already. Give it another token with toolgate agents rotate ${name}, or choose another name.`,
+            `There is an ${noun} "${name}" already. Give it another token with ${command} rotate ${name}, or choose another name.`,
           );
         const bound = tasks === undefined ? {} : { tasks };
         return [...agents, { name, description, created: made.created, tokens: [made], ...bound }];
@@ -101,6 +117,12 @@ export function openAgentStore(dataDir: string): AgentStore {
       return found;
     },
   };
+}
+
+/** Makes the file of a replica say what the others have. */
+export async function writeAgents(dataDir: string, agents: unknown): Promise<void> {
+  const read = readAgents({ agents });
+  await jsonFile(join(dataDir, 'agents.json'), 'a list of agents', readAgents).change(() => read);
 }
 
 function makeToken(lifetime: number | null): AgentToken & { readonly token: string } {

@@ -8,7 +8,7 @@ import { beforeAll, expect, it } from 'vitest';
 import { atEnd } from '../../test/support/cleanup.ts';
 import { waitFor } from '../../test/support/processes.ts';
 import { tempFolder } from '../../test/support/temp.ts';
-import { buildOnce, type FolderBuild, forgetFailures, removeOlder } from './build-cache.ts';
+import { buildOnce, type FolderBuild, forgetFailures, moveDraft, removeOlder } from './build-cache.ts';
 import { EnvironmentError } from './environment.ts';
 
 let program: string;
@@ -166,4 +166,14 @@ it('keeps the current build and the one before it, and removes older ones', asyn
   await buildOnce(job(root, { key: 'c' }));
   await removeOlder(root, 'c');
   expect(readdirSync(root).sort()).toEqual(['c', 'd']);
+});
+
+it('a draft that cannot be moved is removed, and the cause is told unless the same files are there', async () => {
+  const root = tempFolder({ 'draft/last': 'x', 'file/in/the/way': 'x', 'again/last': 'x' });
+  await moveDraft(join(root, 'draft'), join(root, 'place'), 'last');
+  expect(readdirSync(join(root, 'place'))).toEqual(['last']);
+  await expect(moveDraft(join(root, 'again'), join(root, 'file'), 'last')).rejects.toThrow(/file cannot be written/);
+  expect(existsSync(join(root, 'again'))).toBe(false);
+  writeFileSync(join(root, 'file', 'last'), 'x');
+  await moveDraft(join(root, 'no such draft'), join(root, 'file'), 'last');
 });

@@ -9,11 +9,11 @@
  *     <root>/<key>/<random>/    an attempt
  */
 import { randomBytes } from 'node:crypto';
-import { readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
+import { readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../base/errors.ts';
-import { replaceFile } from '../base/files.ts';
+import { replaceFile, writeFailure } from '../base/files.ts';
 import { printJson } from '../base/json-file.ts';
 import { type Lock, tryLock } from '../base/lock.ts';
 import { isObject } from '../base/objects.ts';
@@ -65,6 +65,19 @@ export async function buildOnce(job: FolderBuild): Promise<string> {
 /** The next attempt builds again, although nothing has changed. */
 export async function forgetFailures(root: string): Promise<void> {
   for (const key of await namesIn(root)) await rm(join(root, key, FAILED), { force: true });
+}
+
+/**
+ * Gives a finished draft its name, in one step. If another process was faster, it wrote the same files: then `witness`, the
+ * file that was written last, is there.
+ */
+export async function moveDraft(draft: string, place: string, witness: string): Promise<void> {
+  try {
+    await rename(draft, place);
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true }).catch(() => {});
+    if ((await contentOf(join(place, witness))) === null) throw writeFailure(place, error);
+  }
 }
 
 /**

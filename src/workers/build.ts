@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { readdir, realpath, rename, rm, stat, utimes } from 'node:fs/promises';
+import { readdir, realpath, stat, utimes } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { OutputChunk, RolldownOptions } from 'rolldown';
 import { messageOf } from '../base/errors.ts';
@@ -13,7 +13,7 @@ import { replaceFile } from '../base/files.ts';
 import { sha256 } from '../base/hash.ts';
 import { printJson } from '../base/json-file.ts';
 import { type BuildFailure, type BuildManifest, MANIFEST } from '../tools/build-manifest.ts';
-import { removeOlder } from './build-cache.ts';
+import { moveDraft, removeOlder } from './build-cache.ts';
 import { type BuildFolders, displayPath, isBelow, toolPlugin } from './build-plugin.ts';
 import { EnvironmentError } from './environment.ts';
 import type { FileVersion, FileVersions } from './file-version.ts';
@@ -244,8 +244,7 @@ async function write(
   } else {
     const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     for (const [name, text] of contents) await replaceFile(join(draft, name), text);
-    // In one step. If another process was faster, it wrote the same files.
-    await rename(draft, path).catch(() => rm(draft, { recursive: true, force: true }));
+    await moveDraft(draft, path, MANIFEST);
   }
   await removeOlder(root, key, '.', KEPT_MS);
   return { key, path };

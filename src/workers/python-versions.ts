@@ -3,11 +3,11 @@
  * all of them. Copies are written for a worker that may need them.
  */
 import { randomBytes } from 'node:crypto';
-import { readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
+import { readdir, readFile, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { replaceFile } from '../base/files.ts';
 import { sha256 } from '../base/hash.ts';
-import { removeOlder } from './build-cache.ts';
+import { moveDraft, removeOlder } from './build-cache.ts';
 import type { FileVersion, FileVersions } from './file-version.ts';
 import { isSkipped, toolLanguage } from './tool-files.ts';
 
@@ -61,8 +61,7 @@ export async function writeVersions(
     for (const { hash, files } of new Set(older.map(([, version]) => version)))
       for (const [path, bytes] of files) await replaceFile(join(draft, hash, path), bytes);
     await replaceFile(join(draft, 'index.json'), index);
-    // In one step. If another process was faster, it wrote the same files.
-    await rename(draft, folder).catch(() => rm(draft, { recursive: true, force: true }));
+    await moveDraft(draft, folder, 'index.json');
   }
   await removeOlder(root, key, '.', KEPT_MS);
   return folder;

@@ -83,7 +83,7 @@ function servedCatalogs() {
       ...(instructions === '' ? [] : ['--instructions', instructions]),
     ),
   ]);
-  return { cwd, config: serversToml(Object.fromEntries(commands)) };
+  return { cwd, config: `controls = ["activate"]\n${serversToml(Object.fromEntries(commands))}` };
 }
 
 const describedBy = async ({ client }: Pick<Guest, 'client'>) =>

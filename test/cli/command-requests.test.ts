@@ -11,7 +11,7 @@ const KEY = 'an-operator-key-for-this-test';
 
 /** A right request for every command. */
 const RIGHT: { readonly [Name in GatewayCommand]: CommandRequest<Name> } = {
-  list: { kinds: ['tool'], agent: 'ann' },
+  list: { kinds: ['tool'], agent: 'ann', tokens: true },
   explain: { name: 'a_x', agent: 'ann' },
   plan: {
     task: { service: '', type: '', description: 'x', profile: '' },
@@ -20,9 +20,10 @@ const RIGHT: { readonly [Name in GatewayCommand]: CommandRequest<Name> } = {
     search: true,
     name: 'x',
   },
-  search: { query: 'x', limit: 3, server: 'a', agent: 'ann' },
+  search: { query: 'x', limit: 3, server: 'a', agent: 'ann', tokens: true },
   'search-examples': {},
   'search-forget': {},
+  tokens: {},
   macros: {},
   lock: { names: ['a'] },
   'lock-approve': { names: ['a'], hash: 'x' },

@@ -54,8 +54,11 @@ describe('toolgate serve says after its servers', () => {
 
   it('that many tools are better searched, and what a client that searches sees', async () => {
     const many = server('basic', '--tools', Array.from({ length: 61 }, (_, i) => `t${i}`).join());
-    const text = await servedText({ 'tools.toml': serversToml({ big: many }) });
-    expect(text).toContain('For so many tools controls = "auto" is better: a model then searches them.');
+    const advice = 'For so many tools controls = "auto" is better: a model then searches them.';
+    expect(await servedText({ 'tools.toml': `controls = ["activate"]\n${serversToml({ big: many })}` })).toContain(
+      advice,
+    );
+    expect(await servedText({ 'toolgate.toml': serversToml({ big: many }) })).toContain(`tokens. ${advice}`);
     const auto = await servedText({ 'tools.toml': `controls = "auto"\n${serversToml({ big: many })}` });
     expect(auto).toMatch(/^A client sees 3 of 64 tools and finds the others by search; about [\d,]+ tokens\. To show/m);
     expect(auto).not.toContain('For so many tools');

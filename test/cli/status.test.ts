@@ -63,7 +63,7 @@ describe('toolgate status', () => {
     expect(stdout).toContain(`, at ${url}`);
     expect(stdout).toMatch(/^ {2}gone +stdio +down +since .*no-such-program-anywhere/m);
     expect(stdout).toMatch(
-      /^ {2}[0-9a-f]{8} +Claude Code \d\S* +agent anonymous +http +since .*; list changed once; toolset few$/m,
+      /^ {2}[0-9a-f]{8} +Claude Code \d\S* +agent anonymous +http +since .*; list changed once; results about [\d,]+ tokens; toolset few$/m,
     );
     expect(stdout).toMatch(/^A new client sees /m);
   });

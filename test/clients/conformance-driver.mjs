@@ -89,8 +89,11 @@ async function drive() {
   }
 }
 
-/** While the server starts, Toolgate answers when it knows more. */
+/** While the server starts, Toolgate waits with its answer, but not for as long as a busy machine may need. */
 async function listTools() {
+  const { tools } = await client.listTools();
+  if (tools.length > 0) return tools;
+  await servedAgain(0);
   return (await client.listTools()).tools;
 }
 
@@ -149,7 +152,7 @@ function run(args, hear = async () => true) {
 
 /** Resolves when the running gateway has noticed the login: by its log, the server is up or waits for another one. */
 async function servedAgain(before) {
-  for (let tries = 0; tries < 100; tries++) {
+  for (let tries = 0; tries < 600; tries++) {
     if (/"source":"suite"[^\n]*"(?:up|locked|down)/.test(log.slice(before))) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

@@ -11,7 +11,9 @@ import { readAnchors, readLinks, readRows } from '../support/markdown.ts';
 import { open } from '../support/open-gateway.ts';
 import { serverEntry } from '../support/server.ts';
 
-const pages = readdirSync(join(root, 'docs')).map((name) => `docs/${name}`);
+const pages = readdirSync(join(root, 'docs'))
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => `docs/${name}`);
 
 describe('docs/configuration.md lists every key with its default', () => {
   type Schema = {
@@ -70,7 +72,10 @@ describe('docs/metrics.md', () => {
   const page = readFileSync(join(root, 'docs/metrics.md'), 'utf8');
 
   it('lists every metric with its labels', async () => {
-    const { gateway, url } = await open({ a: { ...serverEntry('basic'), tools: { echo: { cache: '1m' } } } });
+    const { gateway, url } = await open(
+      { a: { ...serverEntry('basic'), tools: { echo: { cache: '1m' } } } },
+      { toolsets: { few: { tools: ['a.echo'] } } },
+    );
     const { client } = await connectHttp(url);
     await client.callTool({ name: 'a_echo', arguments: {} });
     await client.callTool({ name: 'nowhere', arguments: {} });

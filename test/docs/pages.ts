@@ -35,7 +35,9 @@ export function isNewcomerPage(name: string): boolean {
 const NOT_RUN = ['README.md', 'api.md'];
 
 export function runPart(part: number): void {
-  const written = readdirSync(join(root, 'docs')).filter((name) => !NOT_RUN.includes(name) && !isNewcomerPage(name));
+  const written = readdirSync(join(root, 'docs')).filter(
+    (name) => name.endsWith('.md') && !NOT_RUN.includes(name) && !isNewcomerPage(name),
+  );
   // The usual run has only the first part, with one of all pages.
   const pages = isWide ? written.filter((_, i) => i % PARTS === part) : onePart(written.length, written);
   describe('every block of a page works as described', () => {

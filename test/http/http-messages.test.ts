@@ -132,7 +132,8 @@ describe('nesting depth', () => {
   ])('of %i levels in the arguments is answered with %i', async (levels, status) => {
     const start = performance.now();
     expect((await session.post(call(nested(levels)))).status).toBe(status);
-    expect(performance.now() - start).toBeLessThan(5000);
+    // A reader that looks at every level again takes minutes.
+    expect(performance.now() - start).toBeLessThan(20_000);
   });
 
   it('counts objects, metadata and unknown members like arrays', async () => {
@@ -160,7 +161,8 @@ describe('nesting depth', () => {
     const big = session.post(call(params, 'big'));
     const start = performance.now();
     expect((await session.post(PING)).status).toBe(200);
-    expect(performance.now() - start).toBeLessThan(5000);
+    // A reader that compares every key with all others takes minutes.
+    expect(performance.now() - start).toBeLessThan(20_000);
     expect((await big).status).toBe(200);
   });
 });

@@ -44,9 +44,9 @@ describe('the address of a gateway', () => {
     const style = /<style>(.*)<\/style>/s.exec(await (await get(open, BROWSER)).text())![1]!;
     expect(policy).toBe(
       `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; ` +
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     );
-    expect(headers.get('vary')).toBe('accept');
+    expect(headers.get('vary')).toBe('accept, cookie');
     expect(headers.get('cache-control')).toBe('no-cache');
     expect(headers.get('x-content-type-options')).toBe('nosniff');
   });

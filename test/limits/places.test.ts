@@ -21,7 +21,7 @@ describe('the concurrency limit of a server', () => {
     const start = performance.now();
     const refused = await refusalOf(begin(door, 's_ok'));
     // A call that waits is refused after 30 s.
-    expect(performance.now() - start).toBeLessThan(5_000);
+    expect(performance.now() - start).toBeLessThan(15_000);
     expect([refused.code, refused.httpStatus, refused.rpcCode, refused.message, refused.details]).toEqual([
       'source_busy',
       503,
@@ -98,7 +98,7 @@ describe('the concurrency limit of a server', () => {
     const { code, message } = await refusalOf(begin(door, 's_ok'));
     expect(performance.now() - start).toBeGreaterThan(190);
     // The timeout of its server is 30 s.
-    expect(performance.now() - start).toBeLessThan(5_000);
+    expect(performance.now() - start).toBeLessThan(15_000);
     expect([code, message]).toEqual([
       'source_busy',
       'Server "s" is busy: the call has waited 0.2 s, because its "concurrency" allows 1 call at one time. Try again in 1 s.',

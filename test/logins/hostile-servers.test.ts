@@ -1,7 +1,9 @@
 /** Servers and authorization servers that try to get a token, or to reach what they should not. Each is refused, with the reason. */
+import dns from 'node:dns';
 import { createServer } from 'node:http';
+import { syncBuiltinESMExports } from 'node:module';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readChallenge } from '../../src/logins/challenge.ts';
 import { grantProblem, startLogin } from '../../src/logins/grants.ts';
 import { createGuard, type FetchGuard } from '../../src/logins/guarded-fetch.ts';
@@ -179,6 +181,37 @@ describe('an answer to a login', () => {
 });
 
 describe('a server on the internet', () => {
+  it('cannot lead us home by a name whose address changes between look-ups', async () => {
+    const answers = [{ address: '93.184.216.34', family: 4 }, ...Array(9).fill({ address: '127.0.0.1', family: 4 })];
+    const next = () => answers.shift()!;
+    const ofPromises = vi.spyOn(dns.promises, 'lookup').mockImplementation((async () => [next()]) as never);
+    const ofCallbacks = vi
+      .spyOn(dns, 'lookup')
+      .mockImplementation(((_: string, __: object, done: (...all: unknown[]) => void) =>
+        done(null, [next()])) as never);
+    syncBuiltinESMExports();
+    try {
+      const { port } = new URL(origin);
+      const strict = await createGuard(`https://changing.example:${port}/mcp`);
+      // It looked like one on the internet, and leads here when it is fetched.
+      expect(strict.isHome).toBe(false);
+      let connected = 0;
+      const count = () => connected++;
+      server.on('connection', count);
+      for (let i = 0; i < 3; i++) {
+        const failure = await strict.fetch(`https://changing.example:${port}/x`).catch((error) => error);
+        expect(grantProblem(failure)).toContain('leads to a private address');
+      }
+      server.off('connection', count);
+      expect(connected).toBe(0);
+      await strict.close();
+    } finally {
+      ofPromises.mockRestore();
+      ofCallbacks.mockRestore();
+      syncBuiltinESMExports();
+    }
+  });
+
   it.each([
     ['http://127.0.0.1/x', 'is not encrypted'],
     ['https://127.0.0.1/x', 'leads to a private address'],

@@ -1,5 +1,5 @@
 /** A person logs in to a server that asks for it: the command, the running gateway, and what is kept. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type AuthorizationServer, startProvider } from '../support/authorization-server.ts';
@@ -8,6 +8,7 @@ import { runCli } from '../support/cli.ts';
 import { type StdioGateway, startStdio } from '../support/gateway.ts';
 import { type GuardedServer, startGuarded } from '../support/guarded-server.ts';
 import { waitFor } from '../support/processes.ts';
+import { tempFolder } from '../support/temp.ts';
 import { KEY, logIn } from './login.ts';
 
 let provider: AuthorizationServer;
@@ -98,8 +99,37 @@ describe('toolgate login', () => {
     expect(stderr).toContain('There is no server "remot". Did you mean "remote"?');
   });
 
-  it('needs a key for what it keeps', async () => {
+  it('cannot read what is kept without its key', async () => {
     const { stderr } = await runCli(['login', 'remote'], { cwd: gateway.cwd });
     expect(stderr).toContain('There is no key for the secrets.');
+  });
+
+  it('makes a key if there is none, and a running gateway uses it', async () => {
+    const HOME = tempFolder();
+    const config = `controls = []\nshared = false\n\n# One server\n[servers.remote]\nurl = "${guarded.url}"\n`;
+    const fresh = await startStdio({ config, env: { HOME } });
+    const { code, text } = await logIn(fresh.cwd, 'alice', ['remote'], { HOME });
+    expect(code, text).toBe(0);
+    const key = join(HOME, '.config', 'toolgate', 'secrets.key');
+    expect(text).toContain(`The secrets are encrypted with a new key: ${key}. Keep a copy elsewhere`);
+    expect(statSync(key).mode & 0o777).toBe(0o600);
+    const written = readFileSync(join(fresh.cwd, 'tools.toml'), 'utf8');
+    expect(written).toContain('key_file = "${HOME}/.config/toolgate/secrets.key"');
+    expect(written).toContain('# One server');
+    await waitFor(async () => (await fresh.client.listTools()).tools.length > 0);
+    // The next one has the key, and changes nothing.
+    const again = await logIn(fresh.cwd, 'alice', ['remote'], { HOME });
+    expect(again.text).not.toContain('key');
+    expect(readFileSync(join(fresh.cwd, 'tools.toml'), 'utf8')).toBe(written);
+  });
+
+  it('makes no key and changes nothing if there is nobody to log in as', async () => {
+    const HOME = tempFolder();
+    const config = `[servers.remote]\nurl = "http://127.0.0.1:9/mcp"\n`;
+    const cwd = tempFolder({ 'tools.toml': config });
+    expect((await runCli(['login'], { cwd, env: { HOME } })).stdout).toContain('No server asks for a login');
+    expect((await runCli(['login', 'remote'], { cwd, env: { HOME } })).code).not.toBe(0);
+    expect(readFileSync(join(cwd, 'tools.toml'), 'utf8')).toBe(config);
+    expect(existsSync(join(HOME, '.config'))).toBe(false);
   });
 });

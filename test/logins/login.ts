@@ -12,8 +12,9 @@ export async function logIn(
   cwd: string,
   user: string,
   args: readonly string[] = ['remote'],
+  env: Readonly<Record<string, string>> = KEY,
 ): Promise<{ readonly code: number | null; readonly text: string; readonly page: string }> {
-  const child = startCli(['login', ...args, '--no-browser'], { cwd, env: KEY });
+  const child = startCli(['login', ...args, '--no-browser'], { cwd, env });
   const address = new URL(await waitFor(() => /^\s+(http:\S+)$/m.exec(child.stderr())?.[1]));
   const parameters = await signIn(address, user);
   const back = new URL(address.searchParams.get('redirect_uri')!);

@@ -43,6 +43,27 @@ const npm = (text = SERVER) =>
 const PYTHON =
   'from mcp.server.fastmcp import FastMCP\n\n@mcp.tool()\ndef now(zone: str) -> str:\n    """The time."""\n';
 
+describe('the registry', () => {
+  it('is the one that npm and pip name in their own files', async () => {
+    const { server } = await source({
+      'x@1.0.0': npm(),
+      'a-1.0-py3-none-any.whl': zip({ path: 'a.py', text: 'x = 1' }),
+    });
+    const home = tempFolder({
+      '.npmrc': `registry=${server.env.npm_config_registry}\n`,
+      '.config/pip/pip.conf': `[global]\nindex-url = ${server.env.PIP_INDEX_URL}\n`,
+    });
+    const env = { PATH: process.env.PATH, HOME: home, NO_UPDATE_NOTIFIER: '1' };
+    const work: Work = { dataDir: tempFolder(), env, signal: null, progress: () => {} };
+    await analyzeRepo('npm:x', CONFIG, work);
+    await analyzeRepo('pypi:a', CONFIG, work);
+    expect(server.requests).toEqual(expect.arrayContaining(['/npm/x', '/simple/a/']));
+    const without = { ...work, env: { PATH: tempFolder(), HOME: home } };
+    await expect(analyzeRepo('npm:y', CONFIG, without)).rejects.toThrow('set npm_config_registry');
+    await expect(analyzeRepo('pypi:y', CONFIG, without)).rejects.toThrow('set PIP_INDEX_URL');
+  }, 60_000);
+});
+
 describe('a package', () => {
   it('of npm is read in the version that was asked for, or the latest', async () => {
     const { analyze, read, server, work } = await source({

@@ -3,12 +3,10 @@
  * text of the seed, can use exactly that, and learns of nothing else.
  */
 import fc from 'fast-check';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Kind } from '../../src/catalog/item.ts';
-import { configFromValue, type Gateway, openHttpDoor } from '../../src/index.ts';
-import { type Ask, DOORS, type Door, openAsk, TOOLS_ONLY } from '../support/asking.ts';
-import { atEnd } from '../support/cleanup.ts';
-import { createGateway } from '../support/in-process-gateway.ts';
+import { type Ask, DOORS, type Door, TOOLS_ONLY } from '../support/asking.ts';
+import { usePolicedGateway } from '../support/policed-gateway.ts';
 import {
   AGENTS,
   NAMES,
@@ -18,38 +16,11 @@ import {
   randomPolicy,
   SERVERS,
 } from '../support/policies.ts';
-import { serverEntry } from '../support/server.ts';
-import { tempFolder } from '../support/temp.ts';
 import { isWide } from '../support/wide.ts';
 
 const RUNS = isWide ? 8 : 2;
 
-const cwd = tempFolder();
-const mcpServers = Object.fromEntries(
-  SERVERS.map((name) => {
-    const flags = ['--name', name, '--tools', NAMES.tool.join(), '--resources', NAMES.resource.join()];
-    const more = ['--templates', NAMES.template.join(), '--prompts', NAMES.prompt.join()];
-    return [name, serverEntry('basic', ...flags, ...more, '--instructions', `How to use ${name}.`)];
-  }),
-);
-const configOf = (policy: RandomPolicy) =>
-  configFromValue({ mcpServers, http: { trust_agent_header: true }, ...policy }, { cwd, env: {} });
-
-let gateway: Gateway;
-let origin: string;
-const asks = new Map<string, Ask>();
-
-beforeAll(async () => {
-  gateway = createGateway(configOf({}));
-  atEnd(() => gateway.close());
-  const door = await openHttpDoor(gateway, { host: '127.0.0.1', port: 0, token: null });
-  atEnd(() => door.close());
-  origin = `http://127.0.0.1:${door.port}`;
-  await gateway.tried();
-  for (const door of DOORS)
-    for (const agent of AGENTS)
-      asks.set(`${door} ${agent}`, await openAsk(door, gateway, origin, agent, { 'x-agent-id': agent }));
-});
+const policed = usePolicedGateway({ doors: DOORS, flags: (name) => ['--instructions', `How to use ${name}.`] });
 
 const LISTS = {
   tool: ['tools/list', 'tools', 'name'],
@@ -94,7 +65,7 @@ function leaks(policy: RandomPolicy, agent: string, text: string, except: string
 }
 
 async function check(door: Door, agent: string, policy: RandomPolicy): Promise<void> {
-  const ask = asks.get(`${door} ${agent}`)!;
+  const ask = policed.ask(door, agent);
   for (const kind of ['tool', 'resource', 'template', 'prompt'] as const) {
     if (door === 'rest' && kind !== 'tool') continue;
     const allowed = allowedNames(policy, agent, kind);
@@ -117,7 +88,7 @@ describe('with random policies, an agent can list exactly what it can call', () 
   it.each(DOORS)('at the door %s', { timeout: 600_000 }, async (door) => {
     await fc.assert(
       fc.asyncProperty(randomPolicy, async (policy) => {
-        gateway.apply(configOf(policy));
+        policed.apply(policy);
         for (const agent of AGENTS) await check(door, agent, policy);
       }),
       { numRuns: RUNS },
@@ -134,8 +105,8 @@ describe('with random policies, an agent can list exactly what it can call', () 
         fc.constantFrom(...DOORS),
         async (policy, agent, door) => {
           if (TOOLS_ONLY.includes(door)) return;
-          gateway.apply(configOf(policy));
-          const ask = asks.get(`${door} ${agent}`)!;
+          policed.apply(policy);
+          const ask = policed.ask(door, agent);
           for (const server of SERVERS) {
             for (const uri of ['note://7', 'memo://7']) {
               const { ok, text } = await used(ask, 'resource', `${server}_${uri}`);

@@ -5,11 +5,9 @@
 import { readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import fc from 'fast-check';
-import { beforeAll, expect, it } from 'vitest';
-import { configFromValue, type Gateway, openHttpDoor } from '../../src/index.ts';
-import { type Ask, DOORS, openAsk, TOOLS_ONLY } from '../support/asking.ts';
-import { atEnd } from '../support/cleanup.ts';
-import { createGateway } from '../support/in-process-gateway.ts';
+import { expect, it } from 'vitest';
+import { DOORS, TOOLS_ONLY } from '../support/asking.ts';
+import { usePolicedGateway } from '../support/policed-gateway.ts';
 import {
   AGENTS,
   NAMES,
@@ -20,7 +18,6 @@ import {
   SERVERS,
 } from '../support/policies.ts';
 import { createRandom, type Random } from '../support/random.ts';
-import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { runs } from '../support/wide.ts';
 
@@ -28,13 +25,6 @@ const REQUESTS = 25;
 const DENIED = ['note://7', 'memo://7'] as const;
 const cwd = tempFolder();
 const logOf = (server: string) => join(cwd, `${server}.log`);
-const mcpServers = Object.fromEntries(
-  SERVERS.map((name) => {
-    const flags = ['--name', name, '--whole', '--log', logOf(name), '--tools', NAMES.tool.join()];
-    const more = ['--resources', NAMES.resource.join(), '--prompts', NAMES.prompt.join()];
-    return [name, serverEntry('basic', ...flags, ...more, '--templates', NAMES.template.join())];
-  }),
-);
 /** What `write` may be called with, at any server. */
 const CONDITIONS = [{ tools: ['*.write'], arguments: { 'opts.mode': 'soft' }, paths: { path: 'src/*' } }];
 type Arguments = Record<string, unknown>;
@@ -62,31 +52,13 @@ const EXPRESSIONS: readonly (readonly [string, (agent: string, args: Arguments) 
 ];
 const EXPRESSED = ['drop', 'read_all'];
 
-const configOf = (policy: RandomPolicy, when = 'true') =>
-  configFromValue(
-    {
-      mcpServers,
-      http: { trust_agent_header: true },
-      conditions: [...CONDITIONS, { tools: EXPRESSED.map((name) => `*.${name}`), when }],
-      ...policy,
-    },
-    { cwd, env: {} },
-  );
-
-let gateway: Gateway;
-const asks = new Map<string, Ask>();
-
-beforeAll(async () => {
-  gateway = createGateway(configOf({}));
-  atEnd(() => gateway.close());
-  const door = await openHttpDoor(gateway, { host: '127.0.0.1', port: 0, token: null });
-  atEnd(() => door.close());
-  await gateway.tried();
-  for (const one of DOORS)
-    for (const agent of AGENTS) {
-      const headers = { 'x-agent-id': agent };
-      asks.set(`${one} ${agent}`, await openAsk(one, gateway, `http://127.0.0.1:${door.port}`, agent, headers));
-    }
+const conditionsOf = (when: string) => ({
+  conditions: [...CONDITIONS, { tools: EXPRESSED.map((name) => `*.${name}`), when }],
+});
+const policed = usePolicedGateway({
+  doors: DOORS,
+  flags: (name) => ['--whole', '--log', logOf(name)],
+  config: conditionsOf('true'),
 });
 
 // The spellings
@@ -286,7 +258,7 @@ it('no door reaches a server with what the policy denies, however it is spelled'
       const random = createRandom(seed);
       const policy = withDenied(written, random);
       const [when, holds] = random.pick(EXPRESSIONS);
-      gateway.apply(configOf(policy, when));
+      policed.apply(policy, conditionsOf(when));
       received();
       for (let i = 0; i < REQUESTS; i++) {
         const door = random.pick(DOORS);
@@ -296,7 +268,7 @@ it('no door reaches a server with what the policy denies, however it is spelled'
         // Subscriptions without a session are asked for in another way.
         if (door.startsWith('modern') && method === 'resources/subscribe') continue;
         const text = spelled(params, other, random);
-        const ask = asks.get(`${door} ${agent}`)!;
+        const ask = policed.ask(door, agent);
         await ask(method, text);
         const got = received().filter((one) => one.method === method);
         reached += got.length;

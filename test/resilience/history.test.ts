@@ -28,7 +28,7 @@ it('the status of a server has a history of its states, with times and reasons',
   expect([state, restarts, since]).toEqual(['up', 1, history[3]!.time]);
   const times = history.map(({ time }) => Date.parse(time));
   expect(times).toEqual([...times].sort((a, b) => a - b));
-  expect(Math.abs(Date.now() - times[3]!)).toBeLessThan(5000);
+  expect(Math.abs(Date.now() - times[3]!)).toBeLessThan(60_000);
   // A server that keeps failing the same way has been down since the first failure, which is recorded once.
   const failed = status('gone');
   expect(failed.history.map(({ state: one }) => one)).toEqual(['starting', 'down']);

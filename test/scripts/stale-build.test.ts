@@ -17,6 +17,9 @@ async function checkout(): Promise<string> {
     'tsconfig.json': '{}',
     'src/inner/one.ts': 'export {};',
     'host/two.ts': 'export {};',
+    'dashboard/src/three.ts': 'export {};',
+    'dashboard/index.html': '',
+    'dashboard/vite.config.ts': '',
     'dist/cli/main.js': 'export const run = async () => { process.stdout.write("ran"); return 0; };',
   });
   for (const path of ['bin/toolgate.mjs', 'scripts']) cpSync(join(root, path), join(folder, path), { recursive: true });

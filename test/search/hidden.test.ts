@@ -1,49 +1,16 @@
 /** Random policies: what an agent may not use is not found, counted, suggested or described, at any door. */
 import fc from 'fast-check';
-import { beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Kind } from '../../src/catalog/item.ts';
-import { configFromValue, type Gateway, openHttpDoor } from '../../src/index.ts';
-import { type Ask, type Door, openAsk } from '../support/asking.ts';
-import { atEnd } from '../support/cleanup.ts';
-import { createGateway } from '../support/in-process-gateway.ts';
-import { AGENTS, NAMES, naivelyAllowed, type RandomPolicy, randomPolicy, SERVERS } from '../support/policies.ts';
-import { serverEntry } from '../support/server.ts';
-import { tempFolder } from '../support/temp.ts';
+import type { Ask, Door } from '../support/asking.ts';
+import { usePolicedGateway } from '../support/policed-gateway.ts';
+import { AGENTS, NAMES, naivelyAllowed, randomPolicy, SERVERS } from '../support/policies.ts';
 import { runs } from '../support/wide.ts';
 
 const KINDS = ['tool', 'resource', 'template', 'prompt'] as const satisfies Kind[];
 const DOORS = ['stdio', 'modern http'] as const satisfies Door[];
 
-const cwd = tempFolder();
-const mcpServers = Object.fromEntries(
-  SERVERS.map((name) => {
-    const flags = ['--name', name, '--tools', NAMES.tool.join(), '--resources', NAMES.resource.join()];
-    const more = ['--templates', NAMES.template.join(), '--prompts', NAMES.prompt.join()];
-    return [name, serverEntry('basic', ...flags, ...more)];
-  }),
-);
-const configOf = (policy: RandomPolicy) =>
-  configFromValue(
-    { mcpServers, controls: ['search'], http: { trust_agent_header: true }, ...policy },
-    { cwd, env: {} },
-  );
-
-let gateway: Gateway;
-const asks = new Map<string, Ask>();
-
-beforeAll(async () => {
-  gateway = createGateway(configOf({}));
-  atEnd(() => gateway.close());
-  const door = await openHttpDoor(gateway, { host: '127.0.0.1', port: 0, token: null });
-  atEnd(() => door.close());
-  await gateway.tried();
-  for (const one of DOORS)
-    for (const agent of AGENTS)
-      asks.set(
-        `${one} ${agent}`,
-        await openAsk(one, gateway, `http://127.0.0.1:${door.port}`, agent, { 'x-agent-id': agent }),
-      );
-});
+const policed = usePolicedGateway({ doors: DOORS, config: { controls: ['search'] } });
 
 const everything = KINDS.flatMap((kind) =>
   SERVERS.flatMap((server) => NAMES[kind].map((name) => ({ kind, server, name, exposed: `${server}_${name}` }))),
@@ -75,8 +42,8 @@ it('nothing that a policy hides can be noticed through the search', { timeout: 6
       fc.array(anyQuery, { minLength: 1, maxLength: 4 }),
       fc.integer({ min: 1, max: 20 }),
       async (policy, door, agent, queries, limit) => {
-        gateway.apply(configOf(policy));
-        const ask = asks.get(`${door} ${agent}`)!;
+        policed.apply(policy);
+        const ask = policed.ask(door, agent);
         const isOpen = ({ kind, server, name }: (typeof everything)[number]) =>
           naivelyAllowed(policy, agent, server, kind, name);
         const open = everything.filter(isOpen);

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Finding, runDoctor } from '../support/doctor.ts';
 import { type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
-import { killServer } from '../support/in-process-server.ts';
 import { chunksOf, messagesOf, startModernFixture, stdioServer, textOf } from '../support/modern-servers.ts';
 import {
   Fault,
@@ -13,7 +12,7 @@ import {
   modernMethods,
   startServer,
 } from '../support/plain-http-server.ts';
-import { callText, toml, toolsToBe } from '../support/running-gateway.ts';
+import { killAndReturn, toml, toolsToBe } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 
@@ -109,9 +108,7 @@ describe('era detection over stdio', () => {
     const asked = messagesOf(chunks).map(({ method }) => method);
     expect(asked.slice(0, 3)).toEqual(['server/discover', 'initialize', 'notifications/initialized']);
     // It is not asked again when the server is restarted later either.
-    killServer(Number(await callText(client, 'up_pid')));
-    await toolsToBe(client, []);
-    await toolsToBe(client, ['up_pid', 'up_hang', 'up_tell']);
+    await killAndReturn(client, 'up_pid');
     expect(messagesOf(chunks).filter(({ method }) => method === 'server/discover')).toHaveLength(1);
   });
 

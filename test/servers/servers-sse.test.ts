@@ -23,7 +23,7 @@ describe('the HTTP+SSE server of the SDK', () => {
   beforeAll(async () => {
     upstream = await startSdk();
     const headers = { Authorization: 'Bearer its-own', 'X-Tenant': 'blue' };
-    const config = toml([{ namespace: 'up', url: upstream.url, headers, timeout: '1s' }], { controls: [] });
+    const config = toml([{ namespace: 'up', url: upstream.url, headers }], { controls: [] });
     gateway = await startHttp({ config, env: { HOME } });
     [legacy, modern] = [await gateway.connect(), await gateway.connectModern()];
   });
@@ -76,7 +76,9 @@ describe('the HTTP+SSE server of the SDK', () => {
     controller.abort();
     expect(await cancelled).toBe('cancelled');
     await waitFor(() => upstream.counts.cancelled === 1);
-    expect(await callError(legacy.client, 'up_wait')).toMatchObject({ code: 'source_timeout' });
+    const config = toml([{ namespace: 'up', url: upstream.url, timeout: '1s' }], { controls: [] });
+    const hasty = await (await startHttp({ config, env: { HOME } })).connect();
+    expect(await callError(hasty.client, 'up_wait')).toMatchObject({ code: 'source_timeout' });
     await waitFor(() => upstream.counts.cancelled === 2);
   });
 

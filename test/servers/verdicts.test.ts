@@ -6,11 +6,10 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
-import { killServer } from '../support/in-process-server.ts';
 import { messagesOf, stdioServer } from '../support/modern-servers.ts';
 import { legacyMethods, modernMethods, only, startServer } from '../support/plain-http-server.ts';
 import { waitFor } from '../support/processes.ts';
-import { callText, timed, toml, toolNames, toolsToBe } from '../support/running-gateway.ts';
+import { callText, killAndReturn, timed, toml, toolNames, toolsToBe } from '../support/running-gateway.ts';
 import { tempFolder } from '../support/temp.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
@@ -36,9 +35,7 @@ it('waits three seconds for a server that ignores server/discover, and not at al
   const { client } = await (await startHttp({ cwd: first.cwd })).connect();
   expect(asked(chunks)).toBe(1);
   // A server that dies while in use is not asked again either.
-  killServer(Number(await callText(client, 'up_pid')));
-  await toolsToBe(client, []);
-  await toolsToBe(client, ['up_pid', 'up_hang', 'up_tell']);
+  await killAndReturn(client, 'up_pid');
   expect(asked(chunks)).toBe(1);
 });
 

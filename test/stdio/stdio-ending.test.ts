@@ -61,7 +61,8 @@ describe('a stdio gateway whose input ends', () => {
     const config = `controls = []\n${serversToml({ up: server('hang') })}`;
     const { ids } = await pipe(config, `${[initialize, call(1, 'up_hang')].join('\n')}\n`);
     expect(ids).toEqual([0]);
-    expect(performance.now() - start).toBeLessThan(9000);
+    // The call would end with its timeout, after 60 s.
+    expect(performance.now() - start).toBeLessThan(30_000);
   });
 
   it('exits if there was no input at all', async () => {

@@ -1,8 +1,8 @@
 /** A real authorization server on loopback (oidc-provider), and a simulated user who signs in and consents. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { exportJWK, generateKeyPair, type JWK } from 'jose';
-import Provider from 'oidc-provider';
+import { exportJWK, generateKeyPair, importJWK, type JWK, jwtVerify } from 'jose';
+import Provider, { errors, type TokenContext } from 'oidc-provider';
 import { atEnd } from './cleanup.ts';
 
 export interface AuthorizationServer {
@@ -15,6 +15,8 @@ export interface AuthorizationServer {
   lifetime: number;
   /** How often a token was renewed. */
   readonly renewals: number;
+  /** How often a token was given in exchange for another (RFC 8693), which only the client `gateway` may ask for. */
+  readonly exchanges: number;
   /** Keeps back the answers to requests for tokens from now on, as if they were lost. */
   losesAnswers: boolean;
 }
@@ -23,7 +25,7 @@ export const SECRET = 'a-secret-between-two-programs';
 export const REDIRECT = 'http://127.0.0.1:9/callback';
 
 export async function startProvider(): Promise<AuthorizationServer> {
-  const made = { lifetime: 300, renewals: 0, losesAnswers: false };
+  const made = { lifetime: 300, renewals: 0, exchanges: 0, losesAnswers: false };
   const server = createServer((request, response) => {
     if (made.losesAnswers && request.url === '/token') response.end = () => response;
     handle(request, response);
@@ -36,9 +38,12 @@ export async function startProvider(): Promise<AuthorizationServer> {
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
   const open = async () => {
-    const provider = new Provider(issuer, configurationWith(await makeKey(), made));
+    const key = await makeKey();
+    const provider = new Provider(issuer, configurationWith(key, made));
+    offerExchange(provider, key, () => made.lifetime);
     provider.on('grant.success', (context) => {
       if (context.oidc.params.grant_type === 'refresh_token') made.renewals++;
+      if (context.oidc.params.grant_type === EXCHANGE) made.exchanges++;
     });
     return provider.callback();
   };
@@ -61,6 +66,49 @@ export async function startProvider(): Promise<AuthorizationServer> {
   });
 }
 
+const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+
+/** A token of this provider, for any resource, is exchanged for one of the same subject for another resource. */
+function offerExchange(provider: Provider, key: JWK, lifetime: () => number): void {
+  const refuse = (code: string, description: string): never => {
+    throw Object.assign(new errors.OIDCProviderError(400, code), { error_description: description });
+  };
+  const exchange = async (context: TokenContext) => {
+    const {
+      subject_token: subject,
+      subject_token_type: type,
+      resource,
+    } = context.oidc.params as Record<string, string>;
+    if (type !== 'urn:ietf:params:oauth:token-type:access_token') refuse('invalid_request', 'wrong type');
+    const { n, e, kty } = key;
+    const checked = await jwtVerify(subject ?? '', await importJWK({ kty, n, e } as JWK, 'RS256'), {
+      issuer: provider.issuer,
+    }).catch(() => refuse('invalid_grant', 'the subject token is not ours'));
+    const { sub = '' } = checked.payload;
+    if (sub === 'stranger') refuse('invalid_target', 'stranger may not use this server');
+    const token = new provider.AccessToken({
+      accountId: sub,
+      client: context.oidc.client,
+      gty: 'token-exchange',
+    });
+    const info = { scope: 'tools:use tools:more', audience: resource, accessTokenFormat: 'jwt' as const };
+    token.resourceServer = new provider.ResourceServer(resource ?? '', {
+      ...info,
+      accessTokenTTL: lifetime(),
+      jwt: { sign: { alg: 'RS256' } },
+    });
+    token.scope = String(context.oidc.params.scope ?? 'tools:use');
+    context.body = {
+      access_token: await token.save(),
+      issued_token_type: type,
+      token_type: 'Bearer',
+      expires_in: token.expiration,
+    };
+  };
+  const parameters = ['subject_token', 'subject_token_type', 'requested_token_type', 'resource', 'audience', 'scope'];
+  provider.registerGrantType(EXCHANGE, exchange, parameters);
+}
+
 async function makeKey(): Promise<JWK> {
   const { privateKey } = await generateKeyPair('RS256', { extractable: true });
   const kid = `key-${Math.random().toString(36).slice(2)}`;
@@ -78,7 +126,11 @@ function configurationWith(key: JWK, made: { readonly lifetime: number }): objec
   return {
     jwks: { keys: [key] },
     cookies: { keys: ['a-key-for-cookies'] },
-    clients: [program('robot-7'), program('stranger')],
+    clients: [
+      program('robot-7'),
+      program('stranger'),
+      { ...program('gateway'), grant_types: ['client_credentials', EXCHANGE] },
+    ],
     scopes: ['openid', 'offline_access', 'tools:use', 'tools:more'],
     findAccount: (_: unknown, sub: string) => ({ accountId: sub, claims: () => ({ sub }) }),
     pkce: { required: () => true },
@@ -87,6 +139,7 @@ function configurationWith(key: JWK, made: { readonly lifetime: number }): objec
       registration: { enabled: true },
       devInteractions: { enabled: true },
       deviceFlow: { enabled: true },
+      dPoP: { enabled: true, nonceSecret: Buffer.alloc(32, 'nonce'), requireNonce: () => true },
       resourceIndicators: {
         enabled: true,
         useGrantedResource: () => true,

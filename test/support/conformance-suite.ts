@@ -62,7 +62,9 @@ export async function runClient(
   const args = ['client', '--command', command, '--scenario', scenario, '--spec-version', revision, '--force'];
   const node = nodeFor('The suite', '22.0');
   const cli = join(suite, 'dist', 'index.js');
-  const { stdout, stderr } = await runTool(node, [cli, ...args, '-o', results], { timeout: 120_000 });
+  // The suite gives a client 30 s, which is not enough on a busy machine.
+  const all = [cli, ...args, '--timeout', '110000', '-o', results];
+  const { stdout, stderr } = await runTool(node, all, { timeout: 120_000 });
   const [file] = readdirSync(results, { recursive: true, encoding: 'utf8' }).filter((path) =>
     path.endsWith('checks.json'),
   );

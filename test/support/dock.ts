@@ -62,13 +62,19 @@ export function dockEnv(): Record<string, string> {
 }
 
 /** A plain request without a session, because the SDK's client is too slow for thousands of calls. */
-export async function callTool(url: string, name: string, args: Record<string, unknown> = {}): Promise<Called> {
+export async function callTool(
+  url: string,
+  name: string,
+  args: Record<string, unknown> = {},
+  signal?: AbortSignal,
+): Promise<Called> {
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': REVISION,
     'io.modelcontextprotocol/clientCapabilities': {},
   };
   const response = await fetch(url, {
     method: 'POST',
+    ...(signal !== undefined && { signal }),
     headers: {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',

@@ -35,6 +35,7 @@ const FIXTURES = [
   'whole-legacy',
   'whole-modern',
   'wordy',
+  '../fleet/counted',
   '../limits/moody',
   '../relay/upstream',
   '../servers/stdio-server',

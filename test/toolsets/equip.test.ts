@@ -323,11 +323,15 @@ describe('concurrent equips', () => {
   it('a second equip is refused while one is running, and an unequip waits for it', async () => {
     const { client } = await startStdio({ config });
     for (const name of ['one', 'two']) await control(client, 'build-toolset', { name, tools: refs('git.status') });
-    const [first, second, third] = await Promise.allSettled([
-      control(client, 'equip-toolset', { name: 'one' }),
-      control(client, 'equip-toolset', { name: 'two' }),
-      control(client, 'unequip-toolset'),
-    ]);
+    const race = () =>
+      Promise.allSettled([
+        control(client, 'equip-toolset', { name: 'one' }),
+        control(client, 'equip-toolset', { name: 'two' }),
+        control(client, 'unequip-toolset'),
+      ]);
+    // On a busy machine the first may be over before the second arrives.
+    let [first, second, third] = await race();
+    for (let n = 0; n < 20 && second.status === 'fulfilled'; n++) [first, second, third] = await race();
     expect(first.status).toBe('fulfilled');
     expect(second).toMatchObject({
       reason: new Error('source_busy: Another toolset operation is in progress. Wait for it and try again.'),

@@ -18,6 +18,7 @@ import { notificationMessage } from '../../protocol/rpc.ts';
 import { type ApprovalBoard, openApprovalBoard } from '../../store/approval-board.ts';
 import type { ApprovalRequest, Verdict } from '../../store/approval-files.ts';
 import { operatorKey } from '../../store/operator.ts';
+import type { Replica } from '../../store/shared/replica.ts';
 import type { Call } from '../call.ts';
 
 /** The approval requests that are waiting for a decision. */
@@ -60,6 +61,8 @@ export interface ApprovalsOptions {
   /** The configuration in force. */
   config(): Pick<Config, 'security' | 'dataDir'>;
   redact(text: string): string;
+  /** Null if there is no other replica. */
+  readonly replica?: Replica | null;
 }
 
 interface WaitingApproval {
@@ -86,24 +89,53 @@ const LONGEST_OF_ALL = 64 * LONGEST;
 const PROGRESS_INTERVAL = 10_000;
 const nothing = () => {};
 
-export function createApprovals({ events, env, config, redact }: ApprovalsOptions): Approvals {
+export function createApprovals({ events, env, config, redact, replica = null }: ApprovalsOptions): Approvals {
   const open = new Map<string, WaitingApproval>();
   /** For each agent and tool, the time until which no further approval is needed. */
   const lasting = new Map<string, number>();
   let board: ApprovalBoard | null = null;
   let isStopped = false;
+  const sharedLasting = replica?.map('lasting', (key, until) => {
+    if (typeof until === 'number') lasting.set(key, until);
+  });
+  /** The requests of all replicas, each with the one whose call waits. */
+  const everywhere = replica?.map('approvals');
+  replica?.hear('decide', ({ id, decision, who }) => {
+    try {
+      take(String(id), decision as Verdict, String(who));
+    } catch (error) {
+      events.emit('note', { source: 'toolgate', message: messageOf(error) });
+    }
+  });
+
+  function publish(request: ApprovalRequest): void {
+    everywhere?.set(request.id, { request, owner: replica?.id }).catch(() => {});
+  }
+
+  /** Those whose calls wait at other replicas that are alive. */
+  function others(): { readonly request: ApprovalRequest; readonly owner: string }[] {
+    const all = [...(everywhere?.entries() ?? [])] as [string, { request: ApprovalRequest; owner: string }][];
+    return all
+      .map(([, one]) => one)
+      .filter(({ owner }) => owner !== replica?.id && replica?.isAlive(owner) === true)
+      .filter(({ request }) => Date.parse(request.expires) > Date.now());
+  }
 
   function end(id: string, decision: Verdict, state: string): boolean {
     const waiting = open.get(id);
     if (waiting === undefined) return false;
     open.delete(id);
+    everywhere?.set(id, null).catch(() => {});
     clearTimeout(waiting.timer);
     if (isStopped) board?.leave(id);
     else board?.retract(id);
     const { agent, tool, kind, reason: rule } = waiting.request;
     const { by, reason } = decision;
-    if (decision.approved && decision.lasting !== null && kind === 'call')
-      lasting.set(lastingKey(agent, tool, rule), Date.now() + decision.lasting);
+    if (decision.approved && decision.lasting !== null && kind === 'call') {
+      const until = Date.now() + decision.lasting;
+      lasting.set(lastingKey(agent, tool, rule), until);
+      sharedLasting?.set(lastingKey(agent, tool, rule), until).catch(() => {});
+    }
     events.emit('approval', { id, state, agent, tool, by, reason });
     waiting.question?.withdrawn('it has been decided');
     waiting.decided(decision);
@@ -117,7 +149,7 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
   /** `who` is the name of a person, or stands for the operator or the client. */
   function take(id: string, decision: Verdict, who: string): boolean {
     const waiting = open.get(id);
-    if (waiting === undefined) return false;
+    if (waiting === undefined) return takeElsewhere(id, decision, who);
     const { request, approvers, given } = waiting;
     // The operator can always stop a call.
     const isOperatorsNo = who === OPERATOR && !decision.approved;
@@ -128,9 +160,21 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
     given.set(who, verdict);
     if (given.size >= approvers.require) return end(id, combined([...given.values()]), 'approved');
     waiting.request = { ...request, approved: [...given.keys()] };
+    publish(waiting.request);
     board?.update(waiting.request);
     const { agent, tool } = request;
     events.emit('approval', { id, state: 'agreed', agent, tool, by: verdict.by, reason: verdict.reason });
+    return true;
+  }
+
+  /** The replica whose call waits decides. It is asked, and this one answers by what it knows. */
+  function takeElsewhere(id: string, decision: Verdict, who: string): boolean {
+    const found = others().find(({ request }) => request.id === id);
+    if (found === undefined) return false;
+    const { request, owner } = found;
+    if (!request.approvers.includes(who) && !(who === OPERATOR && !decision.approved))
+      throw new GatewayError('forbidden', `Only ${quotedList(request.approvers)} may decide on ${id}.`);
+    void replica?.send(owner, 'decide', { id, decision, who }).catch(() => {});
     return true;
   }
 
@@ -248,6 +292,7 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
     if (!onlyClient) {
       board ??= openBoard();
       board.publish(request);
+      publish(request);
     }
     if (asksClient) askClient(request, call, onlyClient);
     const withdraw = (reason: string) => {
@@ -296,7 +341,7 @@ export function createApprovals({ events, env, config, redact }: ApprovalsOption
       return false;
     },
     ask,
-    list: () => [...open.values()].map(({ request }) => request),
+    list: () => [...[...open.values()].map(({ request }) => request), ...others().map(({ request }) => request)],
     decide,
     stop() {
       isStopped = true;

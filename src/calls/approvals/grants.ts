@@ -1,5 +1,7 @@
 /** The temporary grants of agents, in addition to what their policy allows. */
 import type { Grant } from '../../access/permission.ts';
+import { isObject } from '../../base/objects.ts';
+import type { Replica } from '../../store/shared/replica.ts';
 
 export interface Grants {
   of(agent: string): readonly Grant[];
@@ -11,7 +13,7 @@ export interface Grants {
 const NONE: readonly Grant[] = [];
 
 /** `changed` is called when the grants of an agent have changed. */
-export function createGrants(changed: (agent: string) => void): Grants {
+export function createGrants(changed: (agent: string) => void, replica: Replica | null = null): Grants {
   const byAgent = new Map<string, readonly Grant[]>();
   const timers = new Set<NodeJS.Timeout>();
 
@@ -22,20 +24,32 @@ export function createGrants(changed: (agent: string) => void): Grants {
     changed(agent);
   }
 
+  const shared = replica?.map('grants', (_, value) => {
+    if (!isObject(value)) return;
+    const { agent, tool, until } = value;
+    if (Number(until) > Date.now()) add(String(agent), String(tool), Number(until));
+  });
+
+  function add(agent: string, tool: string, until: number): void {
+    const others = (byAgent.get(agent) ?? NONE).filter((grant) => grant.tool !== tool);
+    byAgent.set(agent, [...others, { tool, until }]);
+    const timer: NodeJS.Timeout = setTimeout(
+      () => {
+        timers.delete(timer);
+        expire(agent);
+        shared?.set(JSON.stringify([agent, tool]), null).catch(() => {});
+      },
+      Math.max(0, until - Date.now()) + 1,
+    ).unref();
+    timers.add(timer);
+    changed(agent);
+  }
+
   return {
     of: (agent) => byAgent.get(agent) ?? NONE,
     add(agent, tool, until) {
-      const others = (byAgent.get(agent) ?? NONE).filter((grant) => grant.tool !== tool);
-      byAgent.set(agent, [...others, { tool, until }]);
-      const timer: NodeJS.Timeout = setTimeout(
-        () => {
-          timers.delete(timer);
-          expire(agent);
-        },
-        Math.max(0, until - Date.now()) + 1,
-      ).unref();
-      timers.add(timer);
-      changed(agent);
+      add(agent, tool, until);
+      shared?.set(JSON.stringify([agent, tool]), { agent, tool, until }).catch(() => {});
     },
     close() {
       for (const timer of timers) clearTimeout(timer);

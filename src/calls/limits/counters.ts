@@ -16,7 +16,8 @@ export interface Counters {
   gate(scope: LimitScope, owner?: string): Gate | null;
   /** The gate of an owner; null if none has been requested yet. */
   placesOf(owner: string): Gate | null;
-  rate(scope: LimitScope, owner: string): Rate | null;
+  /** `server` is the key of the scope's server. */
+  rate(scope: LimitScope, owner: string, server: string): Rate | null;
   /** A scope's key that stays valid across restarts: it names the server by its key, because source ids change. */
   lastingKey(scope: LimitScope, server: string): string;
   /** Applies changed limits. */
@@ -60,23 +61,18 @@ export function createCounters(
       return gate;
     },
     placesOf: (owner) => [...gates.values()].find(({ counter }) => counter.owner === owner)?.counter ?? null,
-    rate(scope, owner) {
+    rate(scope, owner, server) {
       const key = keyOf(scope);
       const limit = limitsOf(scope)?.rate ?? null;
       if (limit === null) return null;
       const known = rates.get(key)?.counter;
       if (known !== undefined && known.limit.text === limit.text) return known;
       sweep();
-      const rate = new Rate(owner, limit);
+      const rate = new Rate(owner, limit, lastingKey(scope, server));
       rates.set(key, { scope, counter: rate });
       return rate;
     },
-    lastingKey: ({ agent, sourceId, tool }, server) =>
-      JSON.stringify({
-        ...(agent !== null && { agent }),
-        ...(sourceId !== null && { server }),
-        ...(tool !== null && { tool }),
-      }),
+    lastingKey,
     renew() {
       for (const [key, { scope, counter }] of gates) {
         const limits = limitsOf(scope);
@@ -85,6 +81,14 @@ export function createCounters(
       }
     },
   };
+}
+
+function lastingKey({ agent, sourceId, tool }: LimitScope, server: string): string {
+  return JSON.stringify({
+    ...(agent !== null && { agent }),
+    ...(sourceId !== null && { server }),
+    ...(tool !== null && { tool }),
+  });
 }
 
 function keyOf({ agent, sourceId, tool }: LimitScope): string {

@@ -41,6 +41,13 @@ export class DayCount {
   }
 }
 
+export interface DayLimit {
+  /** Whose limit it is, for messages. */
+  readonly owner: string;
+  readonly count: DayCount;
+  readonly limit: number;
+}
+
 const DAY = 86_400_000;
 /**
  * A limit is taken in so many parts. Each takes a line in the file, and what a killed process has not used of its part is

@@ -12,18 +12,12 @@ import type { Call, Limiter } from '../call.ts';
 import { CACHED, OK } from '../outcome.ts';
 import type { Breaker } from './breaker.ts';
 import type { ResultCache } from './cache.ts';
-import type { DayCount } from './days.ts';
+import type { DayLimit } from './days.ts';
 import type { Gate, Waiting } from './gate.ts';
 import type { Rate } from './rate.ts';
+import type { SharedBudgets, Spent } from './shared-budgets.ts';
 import type { SpillStore } from './spill-store.ts';
 import { cutResult } from './truncate.ts';
-
-export interface DayLimit {
-  /** Whose limit it is, for messages. */
-  readonly owner: string;
-  readonly count: DayCount;
-  readonly limit: number;
-}
 
 export interface SizeLimit {
   readonly owner: string;
@@ -55,6 +49,8 @@ export interface LimiterLimits {
 export interface LimiterContext {
   readonly cache: ResultCache;
   readonly spilled: SpillStore;
+  /** Null if there is one replica. */
+  readonly shared: SharedBudgets | null;
 }
 
 export class CallLimiter implements Limiter {
@@ -78,10 +74,74 @@ export class CallLimiter implements Limiter {
 
   /** Throws if a limit is reached. Returns false if the call was answered from the cache or waits for its turn. */
   enter(call: Call): boolean {
-    const { breaker, gates, limits } = this;
+    const { limits } = this;
     call.timeout = limits.timeout;
     call.totalTimeout = limits.totalTimeout;
-    if (this.hasBudgets && this.#spend(call)) return false;
+    if (this.hasBudgets) {
+      const { shared } = this.context;
+      if (shared !== null) return this.#spendShared(call, shared);
+      if (this.#spend(call)) return false;
+    }
+    return this.#pass(call);
+  }
+
+  /** The call waits until the store has counted it. It has no place meanwhile. */
+  #spendShared(call: Call, shared: SharedBudgets): boolean {
+    const { maxArguments, rates, days, cacheFor } = this.limits;
+    if (maxArguments !== null) requireSmall(call, maxArguments);
+    if (rates.length + days.length === 0 && cacheFor === null) return this.#pass(call);
+    this.#requireRoom(call);
+    call.cacheKey = cacheFor === null ? null : shared.keyOf(call.entry, call.message);
+    const waiting = {
+      quit() {
+        call.waiting = null;
+      },
+    };
+    call.waiting = waiting;
+    shared.spend(rates, days, call.cacheKey).then(
+      (spent) => {
+        if (call.waiting !== waiting) return;
+        call.waiting = null;
+        try {
+          if (this.#mayGoOn(call, spent) && this.#pass(call)) call.resume();
+        } catch (error) {
+          call.refuse(error);
+        }
+      },
+      (error: unknown) => {
+        if (call.waiting !== waiting) return;
+        call.waiting = null;
+        call.refuse(error);
+      },
+    );
+    return false;
+  }
+
+  /** Throws if a budget is used up. False if the call was answered with a kept result. */
+  #mayGoOn(call: Call, spent: Spent): boolean {
+    switch (spent.state) {
+      case 'used up':
+        throw tooFast(spent.rate, spent.pause);
+      case 'day over':
+        throw dayOver(spent.day.owner, spent.day.limit, spent.day.count.days.left);
+      case 'away':
+        return !this.#spend(call, spent.parts);
+      case 'taken':
+        if (spent.kept === null) {
+          if (call.cacheKey !== null) call.counter!.cacheMisses++;
+          return true;
+        }
+        call.begin();
+        call.end(CACHED, null, spent.kept.result);
+        this.#deliver(call, spent.kept.result, spent.kept.era);
+        return false;
+      default:
+        return spent satisfies never;
+    }
+  }
+
+  #pass(call: Call): boolean {
+    const { breaker, gates } = this;
     if (breaker !== null && !breaker.isClosed) requireClosed(breaker, call);
     for (let i = 0; i < gates.length; i++) if (!gates[i]!.enter()) return this.#wait(call, i);
     this.occupy(call);
@@ -107,8 +167,11 @@ export class CallLimiter implements Limiter {
   }
 
   inspect(call: Call, outcome: number, result: Parts, era: Era): void {
-    if (call.cacheKey !== null && outcome === OK && isComplete(result, era))
-      this.context.cache.keep(call.cacheKey, result, era);
+    if (call.cacheKey !== null && outcome === OK && isComplete(result, era)) {
+      const { shared, cache } = this.context;
+      if (shared === null) cache.keep(call.cacheKey, result, era);
+      else shared.keep(call.cacheKey, result, era, this.limits.cacheFor ?? 0);
+    }
     this.#deliver(call, result, era);
   }
 
@@ -131,11 +194,12 @@ export class CallLimiter implements Limiter {
   }
 
   /** Throws if a budget is used up. Returns true if the call was answered from the cache. */
-  #spend(call: Call): boolean {
-    const { maxArguments, rates, days, cacheFor } = this.limits;
+  #spend(call: Call, parts = 1): boolean {
+    const { maxArguments, rates, days: all, cacheFor } = this.limits;
+    const days = parts === 1 ? all : all.map((day) => ({ ...day, limit: Math.ceil(day.limit / parts) }));
     if (maxArguments !== null) requireSmall(call, maxArguments);
     const now = performance.now();
-    for (const rate of rates) if (rate.pause(now) > 0) throw tooFast(rate, rate.pause(now));
+    for (const rate of rates) if (rate.pause(now, parts) > 0) throw tooFast(rate, rate.pause(now, parts));
     for (const { owner, count, limit } of days) if (count.isUsedUp(limit)) throw dayOver(owner, limit, count.days.left);
     const { cache } = this.context;
     call.cacheKey = cacheFor === null ? null : cache.keyOf(call.entry, call.message);
@@ -143,7 +207,7 @@ export class CallLimiter implements Limiter {
     // Check this before taking from the budgets: a call that is refused for another reason must not use them up.
     if (known === null) this.#requireRoom(call);
     for (let i = 0; i < days.length; i++) if (!days[i]!.count.take(days[i]!.limit)) this.#dayOver(i);
-    for (const rate of rates) rate.take(now);
+    for (const rate of rates) rate.take(now, parts);
     if (known === null) {
       if (call.cacheKey !== null) call.counter!.cacheMisses++;
       return false;

@@ -17,6 +17,7 @@ import { createResultCache } from './cache.ts';
 import { createCounters, type LimitScope } from './counters.ts';
 import { Days } from './days.ts';
 import { CallLimiter, type LimiterContext } from './limiter.ts';
+import type { SharedBudgets } from './shared-budgets.ts';
 import { createSpillStore, type SpillStore } from './spill-store.ts';
 
 export interface Limiters {
@@ -46,6 +47,8 @@ export interface LimitersOptions {
   find(id: number): { readonly config: ServerConfig } | undefined;
   /** The limits of an agent; null if it has none. */
   agent(name: string): AgentLimits | null;
+  /** Budgets that all replicas share; null if there is one replica. */
+  readonly shared?: SharedBudgets | null;
 }
 
 interface AgentLimiters {
@@ -56,9 +59,10 @@ interface AgentLimiters {
 const MOST_AGENTS = 10_000;
 const CLOSED: BreakerState = { state: 'closed', failures: 0, until: null };
 
-export function createLimiters(config: Config, { events, find, agent: agentLimits }: LimitersOptions): Limiters {
+export function createLimiters(config: Config, options: LimitersOptions): Limiters {
+  const { events, find, agent: agentLimits, shared = null } = options;
   const server = (id: number) => find(id)?.config;
-  const context: LimiterContext = { cache: createResultCache(), spilled: createSpillStore() };
+  const context: LimiterContext = { cache: createResultCache(), spilled: createSpillStore(), shared };
   const report = (message: string) => events.emit('note', { source: 'toolgate', message });
   const days = new Days(openUsageStore(config.dataDir), report);
   const counters = createCounters(days, limitsOf, forget);
@@ -114,7 +118,7 @@ export function createLimiters(config: Config, { events, find, agent: agentLimit
     const agentTotal = least(ofAgentTool?.totalTimeout ?? own?.all?.totalTimeout, totalTimeout);
     const limits = {
       gates: present.flatMap(({ scope, owner }) => counters.gate(scope, owner) ?? []),
-      rates: present.flatMap(({ scope, owner }) => counters.rate(scope, owner) ?? []),
+      rates: present.flatMap(({ scope, owner }) => counters.rate(scope, owner, config.key) ?? []),
       days: present.flatMap(({ scope, owner, limits }) => {
         if (limits.callsPerDay === null) return [];
         return { owner, limit: limits.callsPerDay, count: days.of(counters.lastingKey(scope, config.key)) };

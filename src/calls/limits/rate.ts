@@ -16,19 +16,31 @@ export class Rate {
   /** When the full rate is available again. */
   fullAt = 0;
 
-  constructor(owner: string, limit: RateLimit) {
+  /** Its name among replicas. */
+  readonly key: string;
+
+  constructor(owner: string, limit: RateLimit, key = '') {
     this.owner = owner;
+    this.key = key;
     this.limit = limit;
     this.interval = limit.period / limit.count;
   }
 
-  /** Milliseconds until the next call is possible; 0 if it is possible now. */
-  pause(now: number): number {
-    const wait = this.fullAt - now - (this.limit.period - this.interval);
+  /**
+   * Milliseconds until the next call is possible; 0 if it is possible now. A replica that counts alone has one of several
+   * `parts` of the rate.
+   */
+  pause(now: number, parts = 1): number {
+    const wait = this.fullAt - now - (this.limit.period - this.#usedBy(parts));
     return wait > ROUNDING ? wait : 0;
   }
 
-  take(now: number): void {
-    this.fullAt = Math.max(this.fullAt, now) + this.interval;
+  take(now: number, parts = 1): void {
+    this.fullAt = Math.max(this.fullAt, now) + this.#usedBy(parts);
+  }
+
+  /** At least one call is possible. */
+  #usedBy(parts: number): number {
+    return this.interval * Math.min(parts, this.limit.count);
   }
 }

@@ -11,7 +11,7 @@ describe('the sealed id of an MCP task', () => {
       const sealed = sealTaskId(seal, { sourceId: 7, id }, 'ann', 'modern');
       // The id is also sent in an HTTP header.
       expect(sealed).toMatch(/^[\w.-]+$/);
-      expect(openTaskId(seal, sealed, 'ann', 'modern')).toEqual({ sourceId: 7, id });
+      expect(openTaskId(seal, sealed, 'ann', 'modern')).toEqual({ sourceId: 7, id, owner: '' });
       expect(openTaskId(seal, sealed, 'ann', 'legacy')).toBeNull();
       expect(openTaskId(seal, sealed, 'ben', 'modern')).toBeNull();
     },

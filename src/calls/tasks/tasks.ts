@@ -17,6 +17,8 @@ import { ask, UpstreamError } from '../../sources/ask.ts';
 import { nextCursor } from '../../sources/lists.ts';
 import type { Source } from '../../sources/source.ts';
 import type { Call } from '../call.ts';
+import type { Holder } from '../holder.ts';
+import type { ReplicaRelay } from '../relay.ts';
 import { createSeal, type Seal } from '../seal.ts';
 import { AboutTaskSink, type IdExchange, MaybeTaskSink, TaskCall, taskUnknown, WantsTaskSink } from './task-calls.ts';
 import { listenToTasks } from './task-listening.ts';
@@ -50,6 +52,11 @@ interface TaskName {
   readonly id: string;
 }
 
+/** A task with the replica in whose process it lives; empty if all reach it. */
+interface OwnedTask extends TaskName {
+  readonly owner: string;
+}
+
 interface StartedTask extends TaskName {
   readonly principal: string;
   /** The client that gets its notifications, as long as that client exists. */
@@ -72,8 +79,24 @@ const MOST_PAGES = 100;
 /** A key without a listener, used if the owner no longer exists. */
 const NOBODY = {};
 
-export function createMcpTasks(find: Find): McpTasks {
-  const seal = createSeal();
+/** How replicas name servers to each other, and pass on requests about tasks that live in a process of one of them. */
+export interface TasksElsewhere {
+  readonly relay: ReplicaRelay;
+  /** The id of this replica. */
+  readonly own: string;
+  readonly key: Buffer;
+  keyOf(sourceId: number): string | undefined;
+  idOf(key: string): number | undefined;
+  /** Whether other replicas reach the same server, and not one of their own. */
+  isCommon(sourceId: number): boolean;
+}
+
+export function createMcpTasks(find: Find, elsewhere: TasksElsewhere | null = null): McpTasks {
+  const seal = createSeal(elsewhere?.key);
+  elsewhere?.relay.serve('task', (principal, era, message, holder) => {
+    const ticket = call(principal, era, message, holder);
+    return (reason) => ticket.cancel(reason);
+  });
   /** The last progress token of an MCP task. Tokens count down from zero, so they never equal the id of a request. */
   let lastToken = 0;
   const listeners = new WeakMap<object, (message: Buffer) => void>();
@@ -83,9 +106,9 @@ export function createMcpTasks(find: Find): McpTasks {
 
   function exchangeFor(sourceId: number, principal: string, era: Era): IdExchange {
     return {
-      out: (id) => sealTaskId(seal, { sourceId, id }, principal, era),
+      out: (id) => sealTaskId(seal, { sourceId, id }, principal, era, elsewhere),
       back(id) {
-        const task = openTaskId(seal, id, principal, era);
+        const task = openTaskId(seal, id, principal, era, elsewhere);
         return task === null || task.sourceId !== sourceId ? id : task.id;
       },
     };
@@ -132,7 +155,7 @@ export function createMcpTasks(find: Find): McpTasks {
   }
 
   function open(text: string | null, principal: string, era: Era) {
-    const task = text === null ? null : openTaskId(seal, text, principal, era);
+    const task = text === null ? null : openTaskId(seal, text, principal, era, elsewhere);
     const slot = task === null ? undefined : find(task.sourceId);
     return task === null || slot === undefined ? null : { ...slot, task };
   }
@@ -152,6 +175,21 @@ export function createMcpTasks(find: Find): McpTasks {
       if (error instanceof GatewayError || error instanceof UpstreamError) return [];
       throw error;
     }
+  }
+
+  function call(principal: string, era: Era, message: Message, sink: Sink): Ticket {
+    const text = taskIdOf(message);
+    if (text === null)
+      throw new GatewayError('params_invalid', `${message.method} needs a string "taskId" in its parameters.`);
+    const found = open(text, principal, era);
+    if (found === null) throw taskUnknown();
+    const { source, config, task } = found;
+    if (elsewhere !== null && task.owner !== '' && task.owner !== elsewhere.own) {
+      const cancel = elsewhere.relay.forward(task.owner, 'task', principal, era, message, sink as Holder);
+      return { cancel };
+    }
+    const about = new AboutTaskSink(sink, exchangeFor(task.sourceId, principal, era), era);
+    return source.call(new TaskCall(message, task.id, about, config.timeout));
   }
 
   return {
@@ -174,16 +212,7 @@ export function createMcpTasks(find: Find): McpTasks {
       call.pinned = true;
       call.progressToken = progressToken;
     },
-    call(principal, era, message, sink) {
-      const text = taskIdOf(message);
-      if (text === null)
-        throw new GatewayError('params_invalid', `${message.method} needs a string "taskId" in its parameters.`);
-      const found = open(text, principal, era);
-      if (found === null) throw taskUnknown();
-      const { source, config, task } = found;
-      const about = new AboutTaskSink(sink, exchangeFor(task.sourceId, principal, era), era);
-      return source.call(new TaskCall(message, task.id, about, config.timeout));
-    },
+    call,
     async list(principal) {
       const own = started.get(principal) ?? new Map<string, StartedTask>();
       const sources = new Set([...own.values()].map(({ sourceId }) => sourceId));
@@ -230,15 +259,32 @@ export function createMcpTasks(find: Find): McpTasks {
  * The id by which a client knows an MCP task. It contains the server and the server's own id. It is sealed, so it is
  * valid only for the principal that started the task and only in the era it was started in.
  */
-export function sealTaskId(seal: Seal, { sourceId, id }: TaskName, principal: string, era: Era): string {
-  return seal.close(`${sourceId}.${Buffer.from(id).toString('base64url')}`, principal, era);
+export function sealTaskId(
+  seal: Seal,
+  { sourceId, id }: TaskName,
+  principal: string,
+  era: Era,
+  elsewhere: TasksElsewhere | null = null,
+): string {
+  const text = Buffer.from(id).toString('base64url');
+  if (elsewhere === null) return seal.close(`${sourceId}.${text}`, principal, era);
+  const server = Buffer.from(elsewhere.keyOf(sourceId) ?? '').toString('base64url');
+  return seal.close(`${server}.${text}.${elsewhere.isCommon(sourceId) ? '' : elsewhere.own}`, principal, era);
 }
 
 /** Null if the text is not the id of a task of this principal in this era. */
-export function openTaskId(seal: Seal, text: string, principal: string, era: Era): TaskName | null {
+export function openTaskId(
+  seal: Seal,
+  text: string,
+  principal: string,
+  era: Era,
+  elsewhere: TasksElsewhere | null = null,
+): OwnedTask | null {
   const parts = seal.open(text, principal, era)?.split('.');
   if (parts === undefined) return null;
-  return { sourceId: Number(parts[0]), id: Buffer.from(parts[1] ?? '', 'base64url').toString() };
+  const [server = '', id = '', owner = ''] = parts;
+  const sourceId = elsewhere === null ? Number(server) : elsewhere.idOf(Buffer.from(server, 'base64url').toString());
+  return sourceId === undefined ? null : { sourceId, id: Buffer.from(id, 'base64url').toString(), owner };
 }
 
 function keyOf({ sourceId, id }: TaskName): string {

@@ -34,6 +34,7 @@ export const gatewayCommands = {
   search: searchItems,
   'search-examples': searchExamples,
   'search-forget': forgetExamples,
+  tokens: (gateway: Gateway) => gateway.tokens(),
   macros: listMacros,
   lock: compareLock,
   'lock-approve': approveLock,
@@ -76,7 +77,11 @@ const place = choice(['project', 'user']);
 
 /** What the request of each command looks like. Those of this program are checked by their types. */
 const requests: { readonly [Name in GatewayCommand]: z.ZodType<CommandRequest<Name>> } = {
-  list: strictMap({ kinds: z.array(choice(KINDS), { error: 'expected a list' }), agent: text().optional() }),
+  list: strictMap({
+    kinds: z.array(choice(KINDS), { error: 'expected a list' }),
+    agent: text().optional(),
+    tokens: flag().optional(),
+  }),
   explain: strictMap({ name, agent: text() }),
   plan: strictMap({
     task: strictMap({ service: text(), type: text(), description: text(), profile: text() }),
@@ -90,13 +95,15 @@ const requests: { readonly [Name in GatewayCommand]: z.ZodType<CommandRequest<Na
     limit: count(1, MOST_SHOWN),
     server: text().optional(),
     agent: text().optional(),
+    tokens: flag().optional(),
   }),
   'search-examples': strictMap({}),
   'search-forget': strictMap({}),
+  tokens: strictMap({}),
   macros: strictMap({}),
   lock: strictMap({ names: textList() }),
   'lock-approve': strictMap({ names: textList(), hash: text() }),
-  'toolsets-list': strictMap({}),
+  'toolsets-list': strictMap({ tokens: flag().optional() }),
   'toolsets-show': strictMap({ name }),
   'toolsets-choices': strictMap({ chosen: textList() }),
   'toolsets-create': strictMap({ name: newName, description: text(), tools: textList(), place }),

@@ -3,8 +3,8 @@ import { awayText } from '../../catalog/away.ts';
 import { type Category, categoryOf } from '../../catalog/category.ts';
 import type { Entry } from '../../catalog/entry.ts';
 import type { Kind } from '../../catalog/item.ts';
-import { tokensOf } from '../../catalog/tokens.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import { meterTokens } from '../../observe/token-meter.ts';
 import { openLocalDoor } from '../local.ts';
 
 export interface ListRequest {
@@ -32,14 +32,16 @@ export interface ListedItem {
   readonly active: boolean;
   readonly category?: Category;
   readonly description: string;
-  /** About how many tokens its definition costs a model, if that was asked for. */
+  /** How many tokens its definition costs a model, if that was asked for. */
   readonly tokens?: number;
 }
 
-export function listItems(gateway: Gateway, { kinds, agent, tokens }: ListRequest): ItemList {
+export async function listItems(gateway: Gateway, { kinds, agent, tokens }: ListRequest): Promise<ItemList> {
   const door = openLocalDoor(gateway, 'default', agent ?? null);
   const view = door.caller.view();
   door.close();
+  const entries = kinds.flatMap((kind) => [...view.catalog.entries[kind].values()]);
+  const meter = tokens === true ? await meterTokens(entries) : null;
   const toItem = (entry: Entry): ListedItem => ({
     name: entry.name,
     kind: entry.kind,
@@ -47,10 +49,10 @@ export function listItems(gateway: Gateway, { kinds, agent, tokens }: ListReques
     active: view.entries[entry.kind].has(entry.name),
     ...(entry.kind === 'tool' && { category: categoryOf(entry) }),
     description: entry.item.description,
-    ...(tokens === true && { tokens: tokensOf(entry) }),
+    ...(meter !== null && { tokens: meter.of(entry) }),
   });
   return {
-    items: kinds.flatMap((kind) => [...view.catalog.entries[kind].values()].map(toItem)),
+    items: entries.map(toItem),
     missing: view.catalog.away.filter(({ isListed }) => !isListed).map((source) => awayText([source])),
     isAnyAway: view.catalog.away.length > 0,
     hasPolicy: gateway.config.policy !== null,

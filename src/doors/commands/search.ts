@@ -7,6 +7,7 @@ import type { Kind } from '../../catalog/item.ts';
 import { tokensOf } from '../../catalog/tokens.ts';
 import { printBrief } from '../../controls/signature.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import { meterTokens } from '../../observe/token-meter.ts';
 import { openLocalDoor } from '../local.ts';
 
 /** The most items that one search shows. */
@@ -19,6 +20,8 @@ export interface SearchRequest {
   readonly server?: string;
   /** Only what this agent may use. Absent: everything. */
   readonly agent?: string;
+  /** Whether tokens are counted; else they are an estimate. */
+  readonly tokens?: boolean;
 }
 
 export interface SearchReport {
@@ -39,7 +42,7 @@ export interface FoundItem {
   readonly description: string;
   /** What a model is told about it. */
   readonly line: string;
-  /** About how many tokens its definition costs a model. */
+  /** How many tokens its definition costs a model: counted if that was asked for, else about so many. */
   readonly tokens: number;
 }
 
@@ -89,6 +92,7 @@ export async function searchItems(gateway: Gateway, request: SearchRequest): Pro
   const isServer = (entry: { sourceKey: string; namespace: string }) =>
     server === undefined || matchesServer(server, entry.sourceKey, entry.namespace);
   const { best, more } = search.find(query, limit, { isServer });
+  const costOf = request.tokens === true ? (await meterTokens(best.map(({ entry }) => entry))).of : tokensOf;
   return {
     items: best.map(({ name, entry }) => ({
       name,
@@ -97,7 +101,7 @@ export async function searchItems(gateway: Gateway, request: SearchRequest): Pro
       active: view.entries[entry.kind].has(name),
       description: entry.item.description,
       line: printBrief(name, entry),
-      tokens: tokensOf(entry),
+      tokens: costOf(entry),
     })),
     more: Object.fromEntries(more),
     missing: catalog.away.filter(({ isListed }) => !isListed).map((source) => awayText([source])),

@@ -10,6 +10,7 @@ import { withoutTools } from '../../controls/edit-toolset.ts';
 import { isOpen, referenceTo } from '../../controls/references.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { EquippedClients } from '../../gateway/root.ts';
+import { meterTokens } from '../../observe/token-meter.ts';
 import type { LibraryToolset } from '../../store/toolset-library.ts';
 import { readToolset, type ToolsetPlace } from '../../store/toolsets.ts';
 
@@ -25,13 +26,19 @@ export interface ListedToolset extends LibraryToolset {
   readonly equipped: boolean;
   /** How many tools it has now. */
   readonly size: number;
-  /** About how many tokens these cost a model. */
+  /** How many tokens these cost a model: counted if that was asked for, else about so many. */
   readonly tokens: number;
 }
 
-export async function listToolsets(gateway: Gateway): Promise<ToolsetList> {
+export interface ToolsetsRequest {
+  /** Whether tokens are counted; else they are an estimate. */
+  readonly tokens?: boolean;
+}
+
+export async function listToolsets(gateway: Gateway, { tokens }: ToolsetsRequest): Promise<ToolsetList> {
   const { toolsets, problems } = await gateway.toolsets.list();
   const { equipped, catalog } = gateway;
+  const costOf = tokens === true ? (await meterTokens(catalog.entries.tool.values())).ofAll : tokensOfAll;
   return {
     toolsets: toolsets.map((toolset) => {
       const tools = toolsWithin(toolset, catalog);
@@ -39,7 +46,7 @@ export async function listToolsets(gateway: Gateway): Promise<ToolsetList> {
         ...toolset,
         equipped: toolset.name === equipped?.name,
         size: tools.length,
-        tokens: tokensOfAll(tools),
+        tokens: costOf(tools),
       };
     }),
     problems,

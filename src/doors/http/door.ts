@@ -3,13 +3,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../../base/errors.ts';
 import { isLoopback } from '../../base/loopback.ts';
-import type { Identity } from '../../calls/identity.ts';
+import { type Identity, programIdentity } from '../../calls/identity.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { gauge } from '../../observe/families.ts';
 import { type Authenticator, type Identify, openAuthenticator, programAuthenticator } from './auth/authenticator.ts';
+import type { DashboardPort } from './dashboard-port.ts';
 import { createFail } from './error-reply.ts';
 import { HttpFront } from './front.ts';
 import { createGuard } from './guard.ts';
+import { createLoginEntrance, LOGIN_PATH } from './login/login-sessions.ts';
 import { createMcpHandler } from './mcp/mcp.ts';
 import { createSessions } from './mcp/sessions.ts';
 import { createSseHandlers } from './mcp/sse.ts';
@@ -44,6 +46,11 @@ export interface HttpDoorOptions {
   readonly token?: string | null;
   /** How many clients without a session are remembered, and for how long. Default: all of them, forever. */
   readonly forget?: Memory;
+  /**
+   * The dashboard. Absent: it has none.
+   * @internal
+   */
+  readonly dashboard?: DashboardPort;
 }
 
 /** A gateway over HTTP, for any server. */
@@ -93,6 +100,7 @@ export async function makeDoor(
   routesOf: (handlers: DoorHandlers) => RouteTable = doorRoutes,
 ): Promise<HttpDoor> {
   const base = readBasePath(options.basePath);
+  const { dashboard = null } = options;
   const resource = () => gateway.config.http.publicUrl ?? `${server.origin()}${base}/mcp`;
   const fail = createFail(gateway, () => router);
   const backpressure = createBackpressure(
@@ -100,6 +108,12 @@ export async function makeDoor(
     (bytes) => gateway.events.emit('cut', { bytes }),
   );
   const sessions = createSessions(gateway);
+  const { replica } = gateway;
+  // Loaded with a store only.
+  const shared =
+    replica === null
+      ? null
+      : (await import('./mcp/shared-sessions.ts')).createSharedSessions(gateway, replica, sessions, backpressure);
   const stateless = createStateless(gateway, backpressure, options.forget);
   const rest = createRestApi(gateway, {
     backpressure,
@@ -108,6 +122,7 @@ export async function makeDoor(
     needsToken: () => !authenticator.isOpen,
   });
   const parts = [sessions, stateless, rest];
+  const entrance = createLoginEntrance(() => resource().replace(/\/mcp\/?$|\/$/, ''));
 
   function endRevoked(): void {
     for (const part of parts) part.endRevoked();
@@ -118,22 +133,30 @@ export async function makeDoor(
     routesOf({
       gateway,
       base,
-      mcp: createMcpHandler(gateway, sessions, stateless, backpressure, fail),
+      mcp: createMcpHandler(gateway, sessions, shared, stateless, backpressure, fail),
       sse: createSseHandlers(gateway, sessions, backpressure, base, fail),
       rest: rest.handlers,
       ownsRoot: server.host !== null || base !== '',
       needsToken: () => !authenticator.isOpen,
       isDraining: () => front.isDraining,
       resource,
+      entrance,
+      dashboard,
     }),
   );
+  // The operator's own door is for nobody else.
+  const hasPage = server.isCounted !== false && router.find(LOGIN_PATH, 'GET') !== router.fallback;
+  if (hasPage)
+    gateway.vault.offerPage((key, agent, principal) =>
+      entrance.linkOf({ identity: programIdentity(agent, principal), server: key }),
+    );
   const guard = createGuard(
     () => gateway.config.http,
     server.host,
     options.allowedHosts,
     () => authenticator.isOpen,
   );
-  const front = new HttpFront({ gateway, base, guard, authenticator, router, fail });
+  const front = new HttpFront({ gateway, base, guard, authenticator, router, fail, dashboard });
 
   const timer = setInterval(() => {
     const now = Date.now();
@@ -165,6 +188,7 @@ export async function makeDoor(
     },
     async drain(ms = gateway.config.http.drain) {
       front.isDraining = true;
+      shared?.drain();
       const end = Date.now() + ms;
       while (parts.some(({ awaited }) => awaited > 0) && Date.now() < end) await sleep(DRAIN_POLL);
     },
@@ -173,7 +197,9 @@ export async function makeDoor(
       front.isClosed = true;
       clearInterval(timer);
       removeGauge();
+      if (hasPage) gateway.vault.offerPage(null);
       authenticator.close();
+      await shared?.close();
       for (const part of parts) part.close();
       backpressure.close();
     },

@@ -30,6 +30,7 @@ export function createFail(gateway: Gateway, router: () => Router): Fail {
     else if (known.code === 'unauthorized') headers.push('www-authenticate', 'Bearer realm="toolgate"');
     const path = pathOf(request.url ?? '/');
     const isModern = isModernHeader(request.headers);
+    if (known.code === 'store_unavailable') headers.push('retry-after', String(known.details.retryAfter ?? 1));
     if (known.code === 'method_not_allowed') headers.push('allow', router().methodsAt(path, isModern).join(', '));
     // Otherwise the rest of the body is read: a client that is still sending would not see the answer if the connection
     // were closed.

@@ -7,6 +7,7 @@ import type { Person } from '../../config/security.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { isOperatorKey, operatorKey } from '../../store/operator.ts';
 import type { Authenticator } from './auth/authenticator.ts';
+import type { DashboardPort } from './dashboard-port.ts';
 import type { Guard } from './guard.ts';
 import { belowBase, pathOf } from './path.ts';
 import { type AgentRoute, type OperatorRoute, preflight, type Route, type Router } from './router.ts';
@@ -21,6 +22,8 @@ export interface FrontOptions {
   readonly authenticator: Authenticator;
   readonly router: Router;
   readonly fail: Fail;
+  /** Null if the door has none. */
+  readonly dashboard: DashboardPort | null;
 }
 
 export class HttpFront {
@@ -149,7 +152,7 @@ export class HttpFront {
     headers: readonly string[],
   ): Promise<void> {
     const { gateway, authenticator } = this.options;
-    const isOperator = await hasOperatorKey(request, gateway.env);
+    const isOperator = (await hasOperatorKey(request, gateway.env)) || (await this.#isVisitor(route, request));
     const person = isOperator || route.takesPeople !== true ? null : personOf(request, gateway.config.security.people);
     const isAdmitted = isOperator || person !== null;
     if (!isAdmitted) await authenticator.identify(request);
@@ -159,6 +162,13 @@ export class HttpFront {
         rule: 'operator key',
       });
     await route.handle(request, response, headers, person);
+  }
+
+  /** Whether the dashboard has let the sender in. */
+  async #isVisitor({ keyOnly }: OperatorRoute, request: IncomingMessage): Promise<boolean> {
+    const { dashboard, gateway } = this.options;
+    if (dashboard === null || keyOnly === true || !gateway.config.http.dashboard) return false;
+    return (await dashboard.admit(request)) !== null;
   }
 
   #require({ methods, isEnabled }: Route, { method = '', url = '/' }: IncomingMessage): void {

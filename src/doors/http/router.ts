@@ -56,6 +56,8 @@ export interface OperatorRoute extends RouteBase {
   readonly takesPeople?: boolean;
   /** Whether the credentials of agents are accepted too. The handler asks for more. */
   readonly takesAgents?: boolean;
+  /** Whether only the operator key is accepted, and no page session or admin token. */
+  readonly keyOnly?: boolean;
   readonly handle: OperatorHandler;
 }
 

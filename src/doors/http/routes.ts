@@ -11,6 +11,9 @@ import { reload } from './admin/reload.ts';
 import { STATUS_PATH, type StartedAs, sendStatus } from './admin/status.ts';
 import { TOOLS_PATH, useTool } from './admin/tools.ts';
 import { METADATA_PATH, metadataUrl, resourceMetadata } from './auth/challenge.ts';
+import type { DashboardPort } from './dashboard-port.ts';
+import type { LoginHandlers } from './login/login.ts';
+import { LOGIN_PATH, type LoginEntrance } from './login/login-sessions.ts';
 import type { SseHandlers } from './mcp/sse.ts';
 import { sendDocsPage } from './rest/docs-page.ts';
 import { REST_SCOPE, type RestHandlers } from './rest/rest.ts';
@@ -34,8 +37,11 @@ export interface DoorHandlers {
   isDraining(): boolean;
   /** The resource URL that tokens must be issued for. */
   resource(): string;
+  /** The way to the pages on which people log in to servers. */
+  readonly entrance: LoginEntrance;
   /** How the gateway was started, as far as the door knows. */
   readonly startedAs?: StartedAs;
+  readonly dashboard: DashboardPort | null;
 }
 
 /** A route without its path, to be used at several paths. */
@@ -82,7 +88,7 @@ function probe(handle: OpenHandler): Anywhere<OpenRoute> {
 }
 
 export function doorRoutes(handlers: DoorHandlers): RouteTable {
-  const { gateway, base, sse, rest, isDraining, resource, ownsRoot, needsToken } = handlers;
+  const { gateway, base, sse, rest, isDraining, resource, ownsRoot, needsToken, dashboard } = handlers;
 
   const mcp = mcpRoute(handlers.mcp);
   const stream = sseRoute('GET', sse.open);
@@ -97,19 +103,29 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
   const docs: Anywhere<OpenRoute> = { methods: READ, access: 'open', errors: 'rest', handle: sendDocsPage };
   const mcpo = { errors: 'mcpo', isEnabled: (config: HttpConfig) => config.mcpo } as const;
 
-  const welcome = { base, publicUrl: () => gateway.config.http.publicUrl, needsToken };
+  const hasDashboard = () => dashboard !== null && gateway.config.http.dashboard;
+  const welcome = { base, publicUrl: () => gateway.config.http.publicUrl, needsToken, hasDashboard };
   const message = `There is nothing here; MCP is at ${base}/mcp, tools over REST are at ${base}/tools.`;
   const root: OpenRoute = {
     path: '/',
     methods: [...READ, 'POST'],
     access: 'open',
     errors: 'rpc',
-    handle(request, response, headers) {
+    async handle(request, response, headers) {
       // A client that was given this address for MCP has to hear the right one.
       if (request.method === 'POST' || request.headers.accept === 'text/event-stream')
         throw new GatewayError('path_unknown', message);
+      if (hasDashboard() && (await dashboard!.sendPage(request, response, headers))) return;
       sendWelcome(welcome, request, response, headers);
     },
+  };
+
+  const page = { access: 'open', errors: 'rest' } as const;
+  // Most gateways never show a page to log in.
+  let loaded: Promise<LoginHandlers> | null = null;
+  const logins = () => {
+    loaded ??= import('./login/login.ts').then((module) => module.createLoginHandlers(gateway, handlers.entrance));
+    return loaded;
   };
 
   const health = probe((_, response) => sendJson(response, 200, { status: 'ok' }));
@@ -203,6 +219,27 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
         errors: 'rpc',
         handle: (request, response, headers, person) => decideApproval(gateway, request, response, headers, person),
       },
+      {
+        path: `${LOGIN_PATH}/link`,
+        methods: ['POST'],
+        access: 'agent',
+        errors: 'rest',
+        scope: FULL_SCOPE,
+        handle: async (...all) => (await logins()).link(...all),
+      },
+      {
+        path: LOGIN_PATH,
+        methods: ['GET', 'POST'],
+        ...page,
+        handle: async (...all: Parameters<OpenHandler>) => (await logins()).page(...all),
+      },
+      {
+        path: `${LOGIN_PATH}/callback`,
+        methods: ['GET'],
+        ...page,
+        handle: async (...all: Parameters<OpenHandler>) => (await logins()).callback(...all),
+      },
+      ...(dashboard?.routes ?? []),
       { path: '/health', ...health },
       { path: '/healthz', ...health },
       { path: '/ready', ...ready },

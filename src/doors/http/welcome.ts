@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sha256 } from '../../base/hash.ts';
+import { inHtml } from '../../base/text.ts';
 import { VERSION } from '../../base/version.ts';
 import { sendJson, sendText } from './wire/reply.ts';
 
@@ -14,6 +15,8 @@ export interface WelcomeOptions {
   publicUrl(): string | null;
   /** Whether clients need a credential. */
   needsToken(): boolean;
+  /** Whether there is a dashboard that one can get into. */
+  hasDashboard(): boolean;
 }
 
 /** What a reader has to know. */
@@ -21,6 +24,7 @@ interface Connecting {
   readonly base: string;
   readonly url: string;
   readonly needsToken: boolean;
+  readonly hasDashboard: boolean;
 }
 
 export function sendWelcome(
@@ -33,12 +37,14 @@ export function sendWelcome(
   const { base } = options;
   // The guard has checked the host: it contains nothing that means something in HTML.
   const url = options.publicUrl() ?? `http://${host}${base}/mcp`;
-  const connecting = { base, url, needsToken: options.needsToken() };
-  const all = [...headers, ...HEADERS];
+  const connecting = { base, url, needsToken: options.needsToken(), hasDashboard: options.hasDashboard() };
+  const all = [...headers, ...headersOf(connecting.hasDashboard)];
   if (accept.includes('text/html')) sendText(response, 200, 'text/html; charset=utf-8', page(connecting), all);
   else if (accept.includes('application/json')) sendJson(response, 200, summary(connecting), all);
   else sendText(response, 200, 'text/plain; charset=utf-8', text(connecting), all);
 }
+
+const GET_IN = 'toolgate dashboard';
 
 const WHAT = 'One gateway for all the MCP tools an agent uses.';
 
@@ -59,7 +65,7 @@ function entry({ url, needsToken }: Connecting): string {
 }
 
 function text(connecting: Connecting): string {
-  const { base, url } = connecting;
+  const { base, url, hasDashboard } = connecting;
   return `Toolgate ${VERSION}
 ${WHAT}
 
@@ -71,7 +77,7 @@ Connect Claude Code:
 or any client, in its .mcp.json:
 ${entry(connecting).replace(/^/gm, '  ')}
 
-Tools in a browser: ${base}/docs
+${hasDashboard ? `The dashboard, for its operator: ${GET_IN}\n` : ''}Tools in a browser: ${base}/docs
 Health: ${base}/health
 `;
 }
@@ -83,8 +89,19 @@ small { font-weight: normal; opacity: 0.6; }
 pre { padding: 0.75rem 1rem; border-radius: 6px; background: #8882; overflow-x: auto; }
 `;
 
+/** Who has no terminal there, such as somebody with a phone, enters a key. It is sent in the body, never in a URL. */
+function entrance(base: string): string {
+  return `<h2>Dashboard</h2>
+<p>On the machine of the gateway run <code>${GET_IN}</code>: it prints a link that lets this browser in. Or enter the operator key, or an admin token:</p>
+<form method="post" action="${base}/admin/session">
+<label>Key <input type="password" name="key" autocomplete="off" required></label>
+<button>Open the dashboard</button>
+</form>
+`;
+}
+
 function page(connecting: Connecting): string {
-  const { base, url } = connecting;
+  const { base, url, hasDashboard } = connecting;
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -96,7 +113,7 @@ function page(connecting: Connecting): string {
 <body>
 <h1>Toolgate <small>${VERSION}</small></h1>
 <p>${WHAT} MCP is at <code>${inHtml(url)}</code>.</p>
-<h2>Connect a client</h2>
+${hasDashboard ? entrance(base) : ''}<h2>Connect a client</h2>
 <p>Claude Code:</p>
 <pre>${inHtml(claudeLine(connecting))}</pre>
 <p>Any client, in its <code>.mcp.json</code>:</p>
@@ -107,18 +124,17 @@ function page(connecting: Connecting): string {
 `;
 }
 
-function inHtml(value: string): string {
-  return value.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`);
+function headersOf(hasForm: boolean): readonly string[] {
+  const policy = [
+    "default-src 'none'",
+    `style-src 'sha256-${sha256(STYLE, 'base64')}'`,
+    "base-uri 'none'",
+    `form-action ${hasForm ? "'self'" : "'none'"}`,
+    "frame-ancestors 'none'",
+  ];
+  return [
+    ...['content-security-policy', policy.join('; '), 'x-content-type-options', 'nosniff'],
+    // With a session the same address has another page.
+    ...['referrer-policy', 'no-referrer', 'cache-control', 'no-cache', 'vary', 'accept, cookie'],
+  ];
 }
-
-const POLICY = [
-  "default-src 'none'",
-  `style-src 'sha256-${sha256(STYLE, 'base64')}'`,
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-];
-const HEADERS: readonly string[] = [
-  ...['content-security-policy', POLICY.join('; '), 'x-content-type-options', 'nosniff'],
-  ...['referrer-policy', 'no-referrer', 'cache-control', 'no-cache', 'vary', 'accept'],
-];

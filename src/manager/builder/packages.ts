@@ -10,6 +10,7 @@ import { GatewayError, messageOf } from '../../base/errors.ts';
 import { toObject } from '../../base/objects.ts';
 import { publicAddresses } from '../../base/private-address.ts';
 import type { RepositoriesConfig } from '../../config/repositories.ts';
+import { runProgram } from '../../workers/run-program.ts';
 import { type ArchivedFile, readArchive } from './archives.ts';
 
 export interface PackageAddress {
@@ -72,7 +73,7 @@ export async function downloadPackage(
   const timeout = AbortSignal.timeout(config.timeout);
   const signal = work.signal === null ? timeout : AbortSignal.any([timeout, work.signal]);
   try {
-    const source = registryOf(address.registry, work.env);
+    const source = await registryOf(address.registry, folder, { ...work, signal });
     const fetchFrom = fetcher(source, config, signal);
     const archive = await (address.registry === 'npm' ? findNpm : findPypi)(address, source, fetchFrom);
     const file = join(folder, /\.(?:whl|zip)$/.test(new URL(archive.url).pathname) ? 'archive.zip' : 'archive.tgz');
@@ -115,12 +116,24 @@ interface Registry {
   readonly authorization: string | null;
 }
 
-/** That of this machine's npm and pip, as their variables say. */
-function registryOf(kind: 'npm' | 'pypi', env: PackageWork['env']): Registry {
+/** That of this machine's npm and pip: as their variables say, or as they answer, which includes their own files. */
+async function registryOf(kind: 'npm' | 'pypi', folder: string, work: PackageWork): Promise<Registry> {
+  const { env } = work;
   const given =
     kind === 'npm'
-      ? env.npm_config_registry || env.NPM_CONFIG_REGISTRY || 'https://registry.npmjs.org'
-      : env.PIP_INDEX_URL || env.UV_DEFAULT_INDEX || env.UV_INDEX_URL || 'https://pypi.org/simple';
+      ? env.npm_config_registry || env.NPM_CONFIG_REGISTRY || (await asked('npm', ASK_NPM, folder, work))
+      : env.PIP_INDEX_URL ||
+        env.UV_DEFAULT_INDEX ||
+        env.UV_INDEX_URL ||
+        (await asked('python3', ASK_PIP, folder, work)) ||
+        (await asked('python3', ASK_PIP_DEFAULT, folder, work));
+  if (given === '')
+    throw new GatewayError(
+      'usage',
+      kind === 'npm'
+        ? 'npm does not say which registry it uses. Install npm, or set npm_config_registry'
+        : 'pip does not say which index it uses. Install pip for python3, or set PIP_INDEX_URL',
+    );
   const url = URL.canParse(given) ? new URL(given) : null;
   if (url === null || !/^https?:$/.test(url.protocol))
     throw new GatewayError('usage', `the address of the ${kind === 'npm' ? 'npm' : 'PyPI'} registry is not valid`);
@@ -129,6 +142,24 @@ function registryOf(kind: 'npm' | 'pypi', env: PackageWork['env']): Registry {
   url.password = '';
   if (!url.pathname.endsWith('/')) url.pathname += '/';
   return { url, authorization: login === null ? null : `Basic ${Buffer.from(login).toString('base64')}` };
+}
+
+const ASK_NPM = ['config', 'get', 'registry'];
+const ASK_PIP = ['-m', 'pip', '--disable-pip-version-check', 'config', 'get', 'global.index-url'];
+/** What pip uses if nobody chose anything. It has no command for that. */
+const ASK_PIP_DEFAULT = ['-c', 'from pip._internal.models.index import PyPI; print(PyPI.simple_url)'];
+const LONGEST_ANSWER = 30_000;
+
+/** What a package manager says about itself; empty if it says nothing, or is not there. */
+async function asked(
+  command: string,
+  args: readonly string[],
+  cwd: string,
+  { env, signal }: PackageWork,
+): Promise<string> {
+  const given = Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value ? [[name, value]] : [])));
+  const { code, stdout } = await runProgram({ command, args, cwd, env: given, timeout: LONGEST_ANSWER, signal });
+  return code === 0 ? stdout.trim() : '';
 }
 
 type Fetch = (url: string, accept?: string) => Promise<Response>;

@@ -206,6 +206,7 @@ class CredentialAuthenticator implements Authenticator {
       // Left out if no rule looks at them: tokens of one client then count as the same, whatever they say.
       const identity = looksAtClaims(this.config) ? { ...known, claims } : known;
       this.known.set(authorization, identity);
+      if (this.config.servers.some(exchangesJwt)) this.gateway.vault.present(principal, token);
       return identity;
     } catch (error) {
       if (!(error instanceof TokenRefused)) throw error;
@@ -308,6 +309,16 @@ class CredentialAuthenticator implements Authenticator {
   #report(request: IncomingMessage, reason: string): void {
     report(this.gateway, request, reason);
   }
+}
+
+/** Whether the server gets a token for each caller in exchange for the caller's JWT. Nobody keeps a JWT otherwise. */
+function exchangesJwt({ launch }: Config['servers'][number]): boolean {
+  return (
+    launch.kind === 'http' &&
+    launch.oauth !== undefined &&
+    launch.oauth !== false &&
+    launch.oauth.grant === 'token_exchange'
+  );
 }
 
 /** Also one that nobody has trusted yet: then the door stays closed. */

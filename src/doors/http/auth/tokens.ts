@@ -3,13 +3,14 @@
  * whose file is watched. Only their hashes are kept.
  */
 
+import { messageOf } from '../../../base/errors.ts';
 import { sha256 } from '../../../base/hash.ts';
 import { isSameValue } from '../../../base/objects.ts';
 import { watchFile } from '../../../base/watch-file.ts';
 import type { Credential } from '../../../calls/identity.ts';
 import type { Task } from '../../../config/task.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
-import { type Agent, openAgentStore } from '../../../store/agents.ts';
+import { type Agent, openAgentStore, writeAgents } from '../../../store/agents.ts';
 
 export interface KnownToken {
   readonly agent: string;
@@ -38,10 +39,33 @@ export async function openTokens(gateway: Gateway, common: string | null): Promi
   const store = openAgentStore(gateway.config.dataDir);
   // Watched before it is read, so that no change in between is missed.
   const watcher = watchFile(store.file, () => void gateway.change({ tokens: true }), true);
+  let isStarting = true;
   let saved = await store.read().catch((error: unknown) => {
     watcher.close();
     throw error;
   });
+  // Replicas with data folders of their own have the same agents: an edit of one file reaches the others.
+  const shared = gateway.replica?.map('agents', (_, agents) => {
+    if (agents === null || isSameValue(agents, saved)) return;
+    writeAgents(gateway.config.dataDir, agents).then(
+      () => void gateway.change({ tokens: true }),
+      (error: unknown) =>
+        gateway.events.emit('note', { source: 'agents', message: `agents of another replica: ${messageOf(error)}` }),
+    );
+  });
+  await gateway.replica?.loaded();
+  share();
+
+  function share(): void {
+    if (shared === undefined || saved === null || isSameValue(shared.get('all'), saved)) return;
+    // When it starts, a replica takes what the others have.
+    if (isStarting && shared.get('all') !== undefined) return;
+    shared.set('all', saved).catch((error: unknown) => {
+      const message = `other replicas do not know of changed agents: ${messageOf(error)}`;
+      gateway.events.emit('note', { source: 'agents', message });
+    });
+  }
+
   /** The agents of the last rebuild. */
   let applied = saved;
   let known = new Map<string, KnownToken>();
@@ -52,6 +76,8 @@ export async function openTokens(gateway: Gateway, common: string | null): Promi
   async function read(): Promise<boolean> {
     const before = saved;
     saved = await store.read();
+    isStarting = false;
+    share();
     return !isSameValue(saved, before);
   }
 

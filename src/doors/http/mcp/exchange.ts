@@ -4,12 +4,13 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { Credential } from '../../../calls/identity.ts';
+import type { ResultStream } from '../../../protocol/contract.ts';
 import { join } from '../../../protocol/parts.ts';
 import type { Reply } from '../../../protocol/rpc.ts';
-import type { Exchange } from '../../answer.ts';
+import { type Exchange, SLOW } from '../../answer.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
-import { sendReply } from '../wire/reply.ts';
-import { EventStream, type StreamLog, startStream } from './stream.ts';
+import { sendReply, startReply } from '../wire/reply.ts';
+import { EventStream, type StreamLog, startStream, whenDrained } from './stream.ts';
 
 export class HttpExchange implements Exchange {
   // Plain fields: one of these is created for every call, and private fields are slower.
@@ -21,6 +22,8 @@ export class HttpExchange implements Exchange {
   /** The credential of the request; null in a session, which keeps it itself. */
   readonly credential: Credential | null;
   stream: EventStream | null = null;
+  /** Whether an answer is being sent whose result is still coming. */
+  isUnderWay = false;
   expected: number;
   /** Whether the request was already running at the last keep-alive. */
   waited = false;
@@ -48,12 +51,24 @@ export class HttpExchange implements Exchange {
   }
 
   send(message: Buffer): void {
+    // It is too late for what belongs before the answer.
+    if (this.isUnderWay) return;
     this.startStreaming().send(message);
+  }
+
+  begin(id: string, length: number): ResultStream | null {
+    const { response, headers, backpressure } = this;
+    // Events are kept whole for a client that reconnects, and the answers of a batch belong together.
+    if (this.stream !== null || this.expected !== 1 || response.headersSent || response.destroyed) return null;
+    this.isUnderWay = true;
+    return startReply(response, id, length, headers, backpressure);
   }
 
   finish(reply: Reply, status = 200): void {
     this.expected--;
-    if (this.stream === null) sendReply(this.response, status, reply, this.headers, this.backpressure);
+    // The client sees a reply that breaks off: nothing else can be said any more.
+    if (this.isUnderWay) this.response.destroy();
+    else if (this.stream === null) sendReply(this.response, status, reply, this.headers, this.backpressure);
     else if (this.expected === 0) this.stream.finish(reply);
     else this.stream.answer(reply);
   }
@@ -61,7 +76,8 @@ export class HttpExchange implements Exchange {
   abandon(): void {
     this.expected--;
     if (this.expected > 0) return;
-    if (this.stream !== null) this.stream.end();
+    if (this.isUnderWay) this.response.destroy();
+    else if (this.stream !== null) this.stream.end();
     else {
       startStream(this.response, this.headers);
       this.response.end();
@@ -70,16 +86,19 @@ export class HttpExchange implements Exchange {
 
   /** A slow reply becomes a stream with periodic keep-alives, because clients and proxies would otherwise give up. */
   keepAlive(): void {
+    if (this.isUnderWay) return;
     if (this.waited) this.startStreaming().keepAlive();
     this.waited = true;
   }
 
   get isFull(): boolean {
+    if (this.isUnderWay) return this.response.writableLength > SLOW;
     return this.stream?.isFull === true;
   }
 
   whenDrained(proceed: () => void): void {
-    if (this.stream === null) proceed();
+    if (this.isUnderWay) whenDrained(this.response, proceed);
+    else if (this.stream === null) proceed();
     else this.stream.whenDrained(proceed);
   }
 

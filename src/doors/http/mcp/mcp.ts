@@ -23,6 +23,7 @@ import { mayStream, requireJson, requireStreamReader } from '../wire/content-typ
 import type { Fail } from '../wire/reply.ts';
 import { createPlainExchange, HttpExchange } from './exchange.ts';
 import type { Sessions } from './sessions.ts';
+import type { SharedSession, SharedSessions } from './shared-sessions.ts';
 import { isModernHeader, isStateless, type Stateless } from './stateless.ts';
 import type { Budget } from './stream.ts';
 import { StreamableSession } from './streamable-session.ts';
@@ -31,6 +32,7 @@ import { StreamableSession } from './streamable-session.ts';
 export function createMcpHandler(
   gateway: Gateway,
   sessions: Sessions,
+  shared: SharedSessions | null,
   stateless: Stateless,
   backpressure: Backpressure,
   fail: Fail,
@@ -44,12 +46,8 @@ export function createMcpHandler(
     const batch = readBatch(body, most);
     if (batch !== null) {
       if (isModernHeader(request.headers)) throw batchRefused();
-      const session = findSession(request, identity, scope);
-      receiveBatch(
-        session,
-        batch.map((part) => readOverHttp(part, depth, request.headers)),
-        post,
-      );
+      const messages = batch.map((part) => readOverHttp(part, depth, request.headers));
+      withSession(post, (session) => receiveBatch(session, messages, post));
       return;
     }
     const message = readOverHttp(body, depth, request.headers);
@@ -57,7 +55,57 @@ export function createMcpHandler(
       mayStream(request.headers, LATEST_REVISION);
       stateless.receive(message, post);
     } else if (message.method === 'initialize') initialize(message, post);
-    else receiveOne(findSession(request, identity, scope), message, post);
+    else if (shared === null) receiveOne(findSession(request, identity, scope), message, post);
+    else withSession(post, (session) => receiveShared(shared, session as SharedSession, message, post));
+  }
+
+  /** Goes on at once, or when another replica's session has been found. */
+  function withSession(post: Post, work: (session: StreamableSession) => void | Promise<void>): void {
+    const { request, response, headers, identity, scope } = post;
+    const failed = (error: unknown) => fail(response, error, headers);
+    if (shared === null) {
+      void work(findSession(request, identity, scope));
+      return;
+    }
+    findShared(shared, request, identity, scope).then(work).catch(failed);
+  }
+
+  async function findShared(
+    all: SharedSessions,
+    { headers }: IncomingMessage,
+    identity: Identity,
+    scope: Scope,
+  ): Promise<SharedSession> {
+    const session = await all.find(requireSessionId(headers), identity, scope);
+    requireVersion(headers, session.peer.revision, gateway.config.revisions);
+    return session;
+  }
+
+  async function receiveShared(
+    all: SharedSessions,
+    session: SharedSession,
+    message: Message,
+    post: Post,
+  ): Promise<void> {
+    const { request, response, headers } = post;
+    const streams = mayStream(request.headers, session.peer.revision!);
+    if (!isRequest(message)) {
+      await all.accept(session, message);
+      response.writeHead(202, [...headers, 'content-length', '0']).end();
+      return;
+    }
+    if (!session.peer.isInitialized && message.method !== 'ping')
+      await new Promise<void>((resolve, reject) =>
+        session.whenInitialized(resolve, () => reject(uninitialized(message.method))),
+      );
+    if (all.isCall(message)) await all.call(session, message, post, streams);
+    else
+      session.peer.request(
+        message,
+        streams
+          ? new HttpExchange(response, headers, backpressure, null)
+          : createPlainExchange(response, headers, backpressure, session, null),
+      );
   }
 
   function receiveOne(session: StreamableSession, message: Message, { request, response, headers }: Post): void {
@@ -86,6 +134,11 @@ export function createMcpHandler(
     requireVersion(request.headers, null, revisions);
     mayStream(request.headers, negotiate(parseParams(message).protocolVersion, revisions) ?? LATEST_REVISION);
     const clientId = clientIdOf(identity, request.headers);
+    if (shared !== null) {
+      const failed = (error: unknown) => fail(response, error, headers);
+      shared.open(message, identity, scope, clientId, { response, headers }).catch(failed);
+      return;
+    }
     const session = sessions.open(
       scope,
       () => new StreamableSession(gateway, identity, scope, clientId, backpressure, budget),
@@ -124,14 +177,7 @@ export function createMcpHandler(
   }
 
   function findSession({ headers }: IncomingMessage, identity: Identity, scope: Scope): StreamableSession {
-    const id = headers['mcp-session-id'];
-    if (typeof id !== 'string') {
-      throw new GatewayError(
-        'session_missing',
-        'The Mcp-Session-Id header is missing: start with "initialize" and send the id it answers with.',
-      );
-    }
-    const session = sessions.find(StreamableSession, id, identity, scope);
+    const session = sessions.find(StreamableSession, requireSessionId(headers), identity, scope);
     requireVersion(headers, session.peer.revision, gateway.config.revisions);
     return session;
   }
@@ -147,15 +193,31 @@ export function createMcpHandler(
         return;
       case 'GET': {
         requireStreamReader(request.headers, true);
-        const lastEventId = request.headers['last-event-id'];
-        findSession(request, identity, scope).listen(response, headers, lastEventId as string | undefined);
+        const lastEventId = request.headers['last-event-id'] as string | undefined;
+        if (shared === null) findSession(request, identity, scope).listen(response, headers, lastEventId);
+        else
+          return findShared(shared, request, identity, scope).then((session) =>
+            session.listen(response, headers, lastEventId),
+          );
         return;
       }
       default:
+        if (shared !== null)
+          return findShared(shared, request, identity, scope)
+            .then((session) => shared.end(session))
+            .then(() => void response.writeHead(204, [...headers]).end());
         sessions.end(findSession(request, identity, scope));
         response.writeHead(204, [...headers]).end();
     }
   };
+}
+
+function requireSessionId({ 'mcp-session-id': id }: IncomingHttpHeaders): string {
+  if (typeof id === 'string') return id;
+  throw new GatewayError(
+    'session_missing',
+    'The Mcp-Session-Id header is missing: start with "initialize" and send the id it answers with.',
+  );
 }
 
 /** A request without the header has the revision of its session. Any other revision is refused. */

@@ -8,12 +8,12 @@ import type { DoorKind, Scope } from '../../../calls/caller.ts';
 import { type Identity, isInvalid, outlives } from '../../../calls/identity.ts';
 import type { Task } from '../../../config/task.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
-import { Peer } from '../../peer.ts';
+import { Peer, type SharedState } from '../../peer.ts';
 import { mayWorkOn, requireNamespace, requireSame } from '../scope.ts';
 
 /** A client of the legacy era. The transport decides how messages reach it. */
 export abstract class Session {
-  readonly id = randomBytes(18).toString('base64url');
+  readonly id: string;
   readonly peer: Peer;
   /** By the clock that nobody sets: a jump of the other must not end sessions. */
   lastUse = performance.now();
@@ -24,7 +24,15 @@ export abstract class Session {
   /** The task that it was opened for; null for none. */
   readonly task: Task | null;
 
-  constructor(gateway: Gateway, identity: Identity, scope: Scope, door: DoorKind, clientId: string | null) {
+  constructor(
+    gateway: Gateway,
+    identity: Identity,
+    scope: Scope,
+    door: DoorKind,
+    clientId: string | null,
+    shared: (SharedState & { readonly id: string }) | null = null,
+  ) {
+    this.id = shared?.id ?? randomBytes(18).toString('base64url');
     this.identity = identity;
     this.namespace = scope.namespace;
     this.task = scope.task;
@@ -36,7 +44,13 @@ export abstract class Session {
       notify: (message) => this.notify(message),
       hears: () => !this.lacksStream,
       initialized: () => this.initialized(),
+      ...(shared !== null && { shared }),
     });
+  }
+
+  /** Milliseconds after which it is dropped here if nobody uses it, because it is kept elsewhere too. */
+  get copyTtl(): number {
+    return Number.POSITIVE_INFINITY;
   }
 
   /** Whether no stream is open for notifications. */
@@ -73,6 +87,11 @@ export interface Sessions {
   /** Throws if it does not exist, or belongs to another principal or another transport. */
   find<S extends Session>(kind: SessionKind<S>, id: string, identity: Identity, scope: Scope): S;
   end(session: Session): void;
+  /** The session of this id on this replica, for any caller. */
+  peek(id: string): Session | undefined;
+  /** Adds a copy of a session that is kept elsewhere. */
+  adopt(session: Session): void;
+  readonly all: Iterable<Session>;
   /** Ends the sessions whose credentials were revoked. */
   endRevoked(): void;
   keepAlive(now: number): void;
@@ -85,7 +104,8 @@ export function createSessions(gateway: Gateway): Sessions {
   const isIdle = (session: Session) => session.lacksStream && session.peer.inFlight === 0;
 
   function isOver(session: Session): boolean {
-    return performance.now() - session.lastUse > gateway.config.http.sessionTtl && isIdle(session);
+    const { sessionTtl } = gateway.config.http;
+    return performance.now() - session.lastUse > Math.min(sessionTtl, session.copyTtl) && isIdle(session);
   }
 
   function end(session: Session): void {
@@ -138,6 +158,14 @@ export function createSessions(gateway: Gateway): Sessions {
       return session;
     },
     end,
+    peek: (id) => sessions.get(id),
+    adopt(session) {
+      makeRoom();
+      sessions.set(session.id, session);
+    },
+    get all() {
+      return sessions.values();
+    },
     endRevoked() {
       for (const session of sessions.values()) {
         if (!session.identity.credential.revocation.isRevoked) continue;

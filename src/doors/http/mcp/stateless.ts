@@ -1,5 +1,7 @@
 /** Requests of the revision without sessions. Headers and envelope are checked before anything else. */
+import type { KeptSelection } from '../../../access/selection.ts';
 import { GatewayError } from '../../../base/errors.ts';
+import type { KeptCaller } from '../../../calls/caller.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import { modernErrorObject } from '../../../protocol/bridge.ts';
 import {
@@ -45,13 +47,29 @@ export function isStateless(message: Message, headers: Headers): boolean {
   return message.method !== 'initialize' || isModernHeader(headers);
 }
 
-/** The clients of this revision: one for each principal and scope. */
+/** The clients of this revision: one for each principal and scope. Replicas share what they have switched. */
 export function createModernPeers(gateway: Gateway, memory?: Memory): SessionlessClients<ModernPeer> {
-  return createSessionlessClients(
-    (identity, scope, clientId) =>
-      new ModernPeer(gateway, { identity, scope, door: 'http', clientId, isSingle: false }),
-    memory,
-  );
+  const peers = new Map<string, WeakRef<ModernPeer>>();
+  const selections = gateway.replica?.map('selections', (key, kept) => {
+    peers
+      .get(key)
+      ?.deref()
+      ?.adopt(kept as KeptSelection | null);
+  });
+  return createSessionlessClients((identity, scope, clientId) => {
+    const options = { identity, scope, door: 'http', clientId, isSingle: false } as const;
+    if (selections === undefined) return new ModernPeer(gateway, options);
+    const { principal, agent, claims } = identity;
+    const key = JSON.stringify([principal, agent, claims, scope.toolset?.name, scope.namespace, scope.task, clientId]);
+    const shared = {
+      selection: (selections.get(key) ?? null) as KeptSelection | null,
+      known: null,
+      keep: ({ selection }: KeptCaller) => selections.set(key, selection),
+    };
+    const peer = new ModernPeer(gateway, { ...options, shared });
+    peers.set(key, new WeakRef(peer));
+    return peer;
+  }, memory);
 }
 
 export function createStateless(gateway: Gateway, backpressure: Backpressure, memory?: Memory): Stateless {

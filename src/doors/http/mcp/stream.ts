@@ -51,17 +51,8 @@ export class EventStream {
 
   whenDrained(proceed: () => void): void {
     const { response } = this;
-    if (response === null || response.destroyed) {
-      proceed();
-      return;
-    }
-    const once = () => {
-      response.off('drain', once);
-      response.off('close', once);
-      proceed();
-    };
-    response.on('drain', once);
-    response.on('close', once);
+    if (response === null) proceed();
+    else whenDrained(response, proceed);
   }
 
   /** Sends events to this connection from now on. The previous one ends. */
@@ -231,6 +222,21 @@ export class StreamLog {
     this.backpressure.written(response);
     return stream;
   }
+}
+
+/** Calls `proceed` once, when the client has read what it was sent, or is gone. */
+export function whenDrained(response: ServerResponse, proceed: () => void): void {
+  if (response.destroyed) {
+    proceed();
+    return;
+  }
+  const once = () => {
+    response.off('drain', once);
+    response.off('close', once);
+    proceed();
+  };
+  response.on('drain', once);
+  response.on('close', once);
 }
 
 export function startStream(response: ServerResponse, headers: readonly string[]): void {

@@ -4,6 +4,7 @@ import { BoundedMap } from '../../../base/bounded-map.ts';
 import type { Scope } from '../../../calls/caller.ts';
 import type { Identity } from '../../../calls/identity.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
+import type { SharedState } from '../../peer.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import { Session } from './sessions.ts';
 import { type Budget, type EventStream, StreamLog } from './stream.ts';
@@ -36,8 +37,9 @@ export class StreamableSession extends Session {
     clientId: string | null,
     backpressure: Backpressure,
     budget: Budget,
+    shared: (SharedState & { readonly id: string }) | null = null,
   ) {
-    super(gateway, identity, scope, 'http', clientId);
+    super(gateway, identity, scope, 'http', clientId, shared);
     this.log = new StreamLog(backpressure, () => gateway.config.limits.replay, budget);
   }
 

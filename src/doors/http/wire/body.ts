@@ -149,10 +149,22 @@ export async function readJson(request: IncomingMessage, limit: number): Promise
   }
 }
 
+/** The fields of a form in a body. */
+export async function readForm(request: IncomingMessage, limit: number): Promise<URLSearchParams> {
+  const read = request.readableEnded ? bodyBefore(request) : encodingProblem(request.headers);
+  const bytes = read ?? (await readBytes(request, limit));
+  if (bytes instanceof GatewayError) throw bytes;
+  const text = bytes.toString();
+  // A framework has read it, and left an object.
+  if (!text.startsWith('{')) return new URLSearchParams(text);
+  const fields = Object.entries(JSON.parse(text) as Record<string, unknown>);
+  return new URLSearchParams(fields.map(([name, value]): [string, string] => [name, String(value)]));
+}
+
 /**
  * Uses listeners, because leaving a `for await` early destroys the socket, and the client would never see the refusal.
  */
-function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+export function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;

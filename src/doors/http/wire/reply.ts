@@ -1,5 +1,6 @@
 /** Replies that are not streams: headers and body at once. */
 import type { ServerResponse } from 'node:http';
+import type { ResultStream } from '../../../protocol/contract.ts';
 import { toBytes } from '../../../protocol/json.ts';
 import { type Reply, replyLength, replyText, writeReply } from '../../../protocol/rpc.ts';
 import type { Backpressure } from './backpressure.ts';
@@ -30,6 +31,57 @@ export function sendReply(
   writeReply(response, reply);
   response.end();
   backpressure?.written(response);
+}
+
+/** Bytes of a result that are written together, and milliseconds that they wait for more. Most of the cost is the number of writes. */
+const BATCH = 256 * 1024;
+const SOON = 3;
+
+/**
+ * Sends the beginning of a reply whose result is still coming, the client's id first. `length` is known if no more bytes than
+ * these will come: then the reply has a length too, and spaces fill what is left of it, which JSON allows after a value.
+ */
+export function startReply(
+  response: ServerResponse,
+  id: string,
+  length: number,
+  headers: readonly string[],
+  backpressure: Backpressure,
+): ResultStream {
+  const head = `{"jsonrpc":"2.0","id":${id},"result":`;
+  const framing = length < 0 ? [] : ['content-length', String(head.length + length)];
+  response.writeHead(200, [...headers, ...AS_DATA, 'content-type', 'application/json', ...framing]);
+  let left = length;
+  let parts: (Buffer | string)[] = [head];
+  let size = 0;
+  let timer: NodeJS.Timeout | null = null;
+  const flush = () => {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    if (parts.length === 0 || response.destroyed) return;
+    // One system call for all parts.
+    response.cork();
+    for (const part of parts) response.write(part, 'latin1');
+    response.uncork();
+    parts = [];
+    size = 0;
+    backpressure.written(response);
+  };
+  return {
+    write(part) {
+      if (response.destroyed) return;
+      left -= part.length;
+      size += part.length;
+      parts.push(part);
+      if (size >= BATCH) flush();
+      else timer ??= setTimeout(flush, SOON);
+    },
+    end() {
+      parts.push(length < 0 ? '}' : '}'.padEnd(left));
+      flush();
+      response.end();
+    },
+  };
 }
 
 export function sendJson(

@@ -1,0 +1,8 @@
+/** Whether the window is as narrow as a phone. Tables show fewer columns then. */
+import { signal } from '@preact/signals';
+
+const query = matchMedia('(max-width: 760px)');
+export const narrow = signal(query.matches);
+query.addEventListener('change', () => {
+  narrow.value = query.matches;
+});

@@ -1,0 +1,2 @@
+/** For tests, which are checked by the compiler. */
+export function schemasText(text: string): string;

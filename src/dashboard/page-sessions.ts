@@ -1,0 +1,222 @@
+/**
+ * Browsers that were let in. A one-time link, the operator key or an admin token is exchanged for a cookie. Sessions are
+ * kept in memory only, few of them and not for long. They end with a log-out, with another operator key, and with the
+ * admin token that they were opened with.
+ */
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { TLSSocket } from 'node:tls';
+import { BoundedMap } from '../base/bounded-map.ts';
+import { GatewayError } from '../base/errors.ts';
+import { sha256 } from '../base/hash.ts';
+import type { Config } from '../config/config.ts';
+import type { EnvVars } from '../config/expand.ts';
+import { openAdminStore } from '../store/agents.ts';
+import { isOperatorKey, operatorKey, sign } from '../store/operator.ts';
+
+export interface PageSession {
+  /** `operator`, or the name of an admin token. */
+  readonly who: string;
+  /** Milliseconds since 1970. */
+  readonly expires: number;
+}
+
+interface KeptSession extends PageSession {
+  /** Stands for the operator key that was valid then. */
+  readonly stamp: string;
+  lastUsed: number;
+}
+
+export interface PageSessions {
+  /** A new one-time code, and until when it can be used. */
+  makeCode(): Promise<{ readonly code: string; readonly expires: number }>;
+  /** The cookie for a code. Throws if it was used, is too old, or was never made. */
+  enter(code: string, request: IncomingMessage): Promise<string>;
+  /** The cookie for the operator key or an admin token. */
+  enterWith(key: string, request: IncomingMessage): Promise<string>;
+  /** The session of a request; null if it has no cookie. Throws if the session is over or another page sent it. */
+  find(request: IncomingMessage): Promise<PageSession | null>;
+  /** Whose admin token the bearer of a request is; null if it is none. */
+  tokenHolder(request: IncomingMessage): Promise<string | null>;
+  /** Whether the session, or the holder of a key, may still look. */
+  isValid(session: PageSession): Promise<boolean>;
+  /** Ends the session of a request. Returns the cookie that removes its cookie. */
+  leave(request: IncomingMessage): string;
+  readonly size: number;
+}
+
+const MINUTE = 60_000;
+const CODE_LIFE = 5 * MINUTE;
+const MOST_CODES = 20;
+const MOST_SESSIONS = 32;
+const LIFE = 12 * 60 * MINUTE;
+const IDLE = 2 * 60 * MINUTE;
+/** Wrong keys in a minute, from everybody together. */
+const MOST_WRONG = 20;
+
+/** Changes with a cookie need this header: a page of another origin would have to ask first, and is refused. */
+export const PAGE_HEADER = 'x-toolgate-page';
+
+export function createPageSessions(config: () => Config, env: EnvVars): PageSessions {
+  /** By their hashes, with the time until which they are valid. */
+  const codes = new BoundedMap<string, number>(MOST_CODES);
+  const sessions = new BoundedMap<string, KeptSession>(MOST_SESSIONS);
+  let wrong = { count: 0, since: 0 };
+
+  const stampNow = async () => sign(await operatorKey(env), ['page session']);
+
+  async function open(who: string, request: IncomingMessage): Promise<string> {
+    const token = randomBytes(32).toString('base64url');
+    const now = Date.now();
+    sessions.set(sha256(token), { who, expires: now + LIFE, stamp: await stampNow(), lastUsed: now });
+    return `${cookieOf(token, request)}; Max-Age=${LIFE / 1_000}`;
+  }
+
+  /** The name has nothing of a port: cookies have none, and other gateways on this machine have other names. */
+  function cookieName(request: IncomingMessage): string {
+    const { file, dataDir } = config();
+    const own = sha256(JSON.stringify([file, dataDir])).slice(0, 8);
+    return `${isSecure(request) ? '__Host-' : ''}toolgate_${own}`;
+  }
+
+  function cookieOf(value: string, request: IncomingMessage): string {
+    const secure = isSecure(request) ? '; Secure' : '';
+    return `${cookieName(request)}=${value}; Path=/; HttpOnly; SameSite=Strict${secure}`;
+  }
+
+  function isSecure({ socket, headers }: IncomingMessage): boolean {
+    if ((socket as Partial<TLSSocket>).encrypted === true) return true;
+    const { publicUrl } = config().http;
+    return publicUrl?.startsWith('https:') === true && new URL(publicUrl).host === headers.host;
+  }
+
+  function keyOf(request: IncomingMessage): string | null {
+    const wanted = `${cookieName(request)}=`;
+    const given = (request.headers.cookie ?? '').split(/; */).find((one) => one.startsWith(wanted));
+    return given === undefined ? null : sha256(given.slice(wanted.length));
+  }
+
+  async function isKept(session: KeptSession): Promise<boolean> {
+    const now = Date.now();
+    if (now >= session.expires || now - session.lastUsed > IDLE) return false;
+    if (session.stamp !== (await stampNow())) return false;
+    return session.who === OPERATOR || (await adminNames()).includes(session.who);
+  }
+
+  async function adminNames(): Promise<string[]> {
+    const now = new Date().toISOString();
+    const known = (await openAdminStore(config().dataDir).read()) ?? [];
+    return known
+      .filter(({ tokens }) => tokens.some(({ expires }) => expires === null || expires > now))
+      .map(({ name }) => name);
+  }
+
+  async function adminOf(token: string): Promise<string | null> {
+    if (!token.startsWith('tg_')) return null;
+    const hash = sha256(token);
+    const now = new Date().toISOString();
+    const known = (await openAdminStore(config().dataDir).read()) ?? [];
+    const found = known.find(({ tokens }) =>
+      tokens.some((one) => one.sha256 === hash && (one.expires === null || one.expires > now)),
+    );
+    return found?.name ?? null;
+  }
+
+  /** Only our own page may use the cookie: not a page of another site, nor of another port of this machine. */
+  function requireOwnPage({ method = 'GET', headers }: IncomingMessage): void {
+    const { host, origin, 'sec-fetch-site': site } = headers;
+    const { publicUrl } = config().http;
+    const own = [`http://${host}`, `https://${host}`, ...(publicUrl === null ? [] : [new URL(publicUrl).origin])];
+    const isChange = method !== 'GET' && method !== 'HEAD';
+    const isForeign =
+      (origin !== undefined && !own.includes(origin)) ||
+      (site !== undefined && site !== 'same-origin' && site !== 'none');
+    if (isForeign || (isChange && headers[PAGE_HEADER] === undefined))
+      throw new GatewayError(
+        'forbidden',
+        `Only the dashboard may use its session. A change needs the header ${PAGE_HEADER}.`,
+        {
+          rule: 'page session',
+        },
+      );
+  }
+
+  return {
+    async makeCode() {
+      // Also makes the key if there is none yet.
+      await stampNow();
+      const code = randomBytes(24).toString('base64url');
+      const expires = Date.now() + CODE_LIFE;
+      codes.set(sha256(code), expires);
+      return { code, expires };
+    },
+    async enter(code, request) {
+      const hash = sha256(code);
+      const expires = codes.get(hash) ?? 0;
+      codes.delete(hash);
+      if (Date.now() >= expires)
+        throw new GatewayError(
+          'unauthorized',
+          'This link was used already, or is older than 5 minutes. Run toolgate dashboard for another one.',
+        );
+      return open(OPERATOR, request);
+    },
+    async enterWith(key, request) {
+      const now = Date.now();
+      if (now - wrong.since > MINUTE) wrong = { count: 0, since: now };
+      if (wrong.count >= MOST_WRONG)
+        throw new GatewayError('rate_limited', 'Too many wrong keys were entered. Try again in a minute.', {
+          details: { retryAfter: 60 },
+        });
+      if (isOperatorKey(key, await operatorKey(env))) return open(OPERATOR, request);
+      const admin = await adminOf(key);
+      if (admin !== null) return open(admin, request);
+      wrong.count++;
+      throw new GatewayError('unauthorized', 'That is neither the operator key nor an admin token.');
+    },
+    async find(request) {
+      const key = keyOf(request);
+      const session = key === null ? undefined : sessions.get(key);
+      if (key === null || session === undefined) {
+        // Our page, without a session: it has to hear why, not what agents hear.
+        if (key !== null || request.headers[PAGE_HEADER] !== undefined) throw over();
+        return null;
+      }
+      requireOwnPage(request);
+      if (!(await isKept(session))) {
+        sessions.delete(key);
+        throw over();
+      }
+      session.lastUsed = Date.now();
+      return session;
+    },
+    tokenHolder({ headers }) {
+      const token = /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
+      return token === undefined ? Promise.resolve(null) : adminOf(token);
+    },
+    async isValid(session) {
+      if (!('stamp' in session)) return true;
+      const kept = session as KeptSession;
+      if (![...sessions.values()].includes(kept) || !(await isKept(kept))) return false;
+      kept.lastUsed = Date.now();
+      return true;
+    },
+    leave(request) {
+      const key = keyOf(request);
+      if (key !== null) sessions.delete(key);
+      return `${cookieOf('', request)}; Max-Age=0`;
+    },
+    get size() {
+      return sessions.size;
+    },
+  };
+}
+
+const OPERATOR = 'operator';
+
+function over(): GatewayError {
+  return new GatewayError(
+    'unauthorized',
+    'Nobody is logged in here, or the session is over. Run toolgate dashboard for a link that lets you in.',
+  );
+}

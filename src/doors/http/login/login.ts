@@ -1,0 +1,205 @@
+/**
+ * `/login`: a person logs in to the servers that a shared gateway uses as them. They come with a one-time link, which is
+ * made with their own credential (`POST /login/link`) and opens a session in one browser.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { messageOf } from '../../../base/errors.ts';
+import { FULL_SCOPE } from '../../../calls/caller.ts';
+import type { Identity } from '../../../calls/identity.ts';
+import type { ServerConfig } from '../../../config/servers.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
+import type { ServerLogin } from '../../../sources/server-login.ts';
+import type { AgentHandler, OpenHandler } from '../router.ts';
+import { readForm } from '../wire/body.ts';
+import { sendJson, sendText } from '../wire/reply.ts';
+import {
+  invitationPage,
+  type LoginLine,
+  leavingPage,
+  listPage,
+  messagePage,
+  PAGE_HEADERS,
+  strangerPage,
+} from './login-html.ts';
+import { LINK_LIFE, LOGIN_PATH, type LoginEntrance, type LoginSession } from './login-sessions.ts';
+
+const MOST_FORM = 16 * 1024;
+
+export interface LoginHandlers {
+  /** Makes a one-time link for the sender. */
+  readonly link: AgentHandler;
+  readonly page: OpenHandler;
+  readonly callback: OpenHandler;
+}
+
+export function createLoginHandlers(gateway: Gateway, { sessions, address, linkOf }: LoginEntrance): LoginHandlers {
+  const here = () => `${address()}${LOGIN_PATH}`;
+  const path = () => new URL(here()).pathname;
+
+  function send(response: ServerResponse, status: number, text: string, more: readonly string[] = []): void {
+    sendText(response, status, 'text/html; charset=utf-8', text, [...PAGE_HEADERS, ...more]);
+  }
+
+  /** Back to the list, by GET: reloading the page sends no form again. */
+  function goOn(response: ServerResponse, more: readonly string[] = []): void {
+    response.writeHead(303, [...PAGE_HEADERS, 'location', path(), 'content-length', '0', ...more]).end();
+  }
+
+  /** Another site could send a form or a link, but not this cookie with a form, nor read it. */
+  function cookie(value: string, seconds: number): readonly string[] {
+    const isSecure = here().startsWith('https:');
+    const scope = isSecure ? 'Path=/; Secure' : `Path=${path()}`;
+    return ['set-cookie', `${cookieName(isSecure)}=${value}; ${scope}; HttpOnly; SameSite=Lax; Max-Age=${seconds}`];
+  }
+
+  function sessionOf({ headers }: IncomingMessage): LoginSession | null {
+    const name = cookieName(here().startsWith('https:'));
+    for (const pair of (headers.cookie ?? '').split(';')) {
+      const [key, value = ''] = pair.trim().split('=');
+      if (key === name) return sessions.find(value);
+    }
+    return null;
+  }
+
+  async function showList(session: LoginSession, response: ServerResponse): Promise<void> {
+    const rows = await Promise.all(
+      ownServers(gateway, session).map(async (server): Promise<LoginLine> => {
+        const login = await loginOf(gateway, server, session.identity);
+        const { key, description, credentials } = server;
+        return { server: key, description, login: (await login?.shown()) ?? null, isShared: credentials !== 'agent' };
+      }),
+    );
+    const { note } = session;
+    session.note = null;
+    send(response, 200, listPage(path(), session.identity.agent, rows, session.proof, note));
+  }
+
+  async function show(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const ticket = new URL(request.url ?? '/', 'http://localhost').searchParams.get('ticket');
+    if (ticket !== null) {
+      const visitor = sessions.invited(ticket);
+      if (visitor === null) send(response, 410, strangerPage(address()));
+      else send(response, 200, invitationPage(path(), visitor.identity.agent, ticket));
+      return;
+    }
+    const session = sessionOf(request);
+    if (session === null) send(response, 401, strangerPage(address()));
+    else await showList(session, response);
+  }
+
+  async function act(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const fields = await readForm(request, MOST_FORM);
+    const ticket = fields.get('ticket');
+    if (ticket !== null) {
+      const opened = sessions.open(ticket);
+      if (opened === null) send(response, 410, strangerPage(address()));
+      else goOn(response, cookie(opened.id, 1_800));
+      return;
+    }
+    const session = sessionOf(request);
+    if (session === null) {
+      send(response, 401, strangerPage(address()));
+      return;
+    }
+    if (fields.get('proof') !== session.proof) {
+      send(response, 403, messagePage(path(), 'Nothing was done', 'This form is not from your page. Try it there.'));
+      return;
+    }
+    if (fields.get('act') === 'leave') {
+      sessions.end(session.id);
+      send(response, 200, strangerPage(address()), cookie('', 0));
+      return;
+    }
+    await actOn(session, fields.get('act') ?? '', fields.get('server') ?? '', response);
+  }
+
+  async function actOn(session: LoginSession, what: string, key: string, response: ServerResponse): Promise<void> {
+    const server = ownServers(gateway, session).find((one) => one.key === key);
+    const login = server === undefined ? null : await loginOf(gateway, server, session.identity);
+    if (login === null || (what !== 'login' && what !== 'logout')) {
+      session.note = { text: 'There is no such server for you.', isFailure: true };
+      goOn(response);
+      return;
+    }
+    try {
+      if (what === 'logout') {
+        const isEnded = await login.end();
+        session.note = {
+          text: isEnded ? `You are logged out of ${key}.` : `You were not logged in to ${key}.`,
+          isFailure: false,
+        };
+        if (isEnded) report(gateway, key, `${session.identity.agent} has logged out on the page`);
+        goOn(response);
+        return;
+      }
+      const opened = await login.open(`${here()}/callback`);
+      session.pending.set(opened.state, { server: key, login: opened });
+      send(response, 200, leavingPage(path(), key, opened.address));
+    } catch (error) {
+      session.note = { text: messageOf(error), isFailure: true };
+      goOn(response);
+    }
+  }
+
+  return {
+    link(_request, response, headers, identity) {
+      const url = linkOf({ identity, server: null });
+      sendJson(response, 200, { url, expires_in: LINK_LIFE / 1000 }, [...headers, 'cache-control', 'no-store']);
+    },
+    page: (request, response) => (request.method === 'POST' ? act(request, response) : show(request, response)),
+    async callback(request, response) {
+      const session = sessionOf(request);
+      const parameters = new URL(request.url ?? '/', 'http://localhost').searchParams;
+      const state = parameters.get('state') ?? '';
+      const pending = session?.pending.get(state);
+      // Only the browser that began a login may end it: otherwise somebody could be made to log in for another person.
+      if (session === null || pending === undefined) {
+        const text = 'This login was not begun in this browser, or took too long. Begin it again.';
+        send(response, 400, messagePage(path(), 'Not logged in', text));
+        return;
+      }
+      session.pending.delete(state);
+      try {
+        await pending.login.finish(parameters);
+        session.note = { text: `You are logged in to ${pending.server}.`, isFailure: false };
+        report(gateway, pending.server, `${session.identity.agent} has logged in on the page`);
+      } catch (error) {
+        session.note = { text: messageOf(error), isFailure: true };
+      }
+      goOn(response);
+    },
+  };
+}
+
+/** Browsers take a cookie with this prefix only if it is secure and for this host alone. */
+function cookieName(isSecure: boolean): string {
+  return isSecure ? '__Host-toolgate-login' : 'toolgate-login';
+}
+
+/** The servers that want a login of this person, and that their policy lets them know about; for admins the shared ones, too. */
+function ownServers(gateway: Gateway, { identity, server }: LoginSession): ServerConfig[] {
+  const caller = gateway.join({ identity, scope: FULL_SCOPE, door: 'http' });
+  const { catalog, permission } = caller.view();
+  caller.leave();
+  return gateway.config.servers.filter(({ key, launch, credentials, enabled }) => {
+    if (!enabled || launch.kind !== 'http' || launch.oauth === false) return false;
+    // Somebody was sent here by a call to this server, so they may know about it.
+    if (server !== null) return key === server;
+    if (credentials !== 'agent' && !identity.isAdmin) return false;
+    return permission === null || catalog.sources.has(key) || catalog.away.some((away) => away.key === key);
+  });
+}
+
+/** Null if nobody logs in to it. */
+async function loginOf(gateway: Gateway, server: ServerConfig, identity: Identity): Promise<ServerLogin | null> {
+  const { launch } = await gateway.vault.fill(server);
+  if (launch.kind !== 'http') return null;
+  const isOwn = server.credentials === 'agent';
+  const { agent, principal } = identity;
+  const login = gateway.vault.loginFor(server.key, launch, isOwn ? agent : null, isOwn ? principal : null);
+  return login?.isForPeople === true ? login : null;
+}
+
+function report({ events }: Gateway, source: string, message: string): void {
+  events.emit('note', { source, message });
+}

@@ -1,0 +1,371 @@
+/**
+ * The engine on Redis 7.0 or Valkey. A step of several commands is a Lua script, because a replica may be killed at any
+ * time. Streams carry news and messages, because they survive a lost connection and publish/subscribe does not.
+ */
+import { Redis, type RedisOptions } from 'ioredis';
+import {
+  type Admission,
+  type CallBudget,
+  DAY_KEPT,
+  type LedgerKey,
+  LONGEST_CALL,
+  MOST_EVENTS,
+  MOST_NEWS,
+  type NewLedgerCall,
+  type SharedStore,
+  STANDING,
+  STANDING_KEPT,
+  type StoredEvent,
+  type StoreReader,
+  type TakenCall,
+  type UsedUp,
+  type Written,
+} from './shared-store.ts';
+
+const SCRIPTS = {
+  // KEYS map, bus   ARGV key, value or '', news
+  tgSet: {
+    numberOfKeys: 2,
+    lua: `
+if ARGV[2]=='' then redis.call('HDEL',KEYS[1],ARGV[1]) else redis.call('HSET',KEYS[1],ARGV[1],ARGV[2]) end
+redis.call('XADD',KEYS[2],'MAXLEN','~',${MOST_NEWS},'*','d',ARGV[3])`,
+  },
+  // KEYS session   ARGV ms, field, value…
+  tgSession: {
+    numberOfKeys: 1,
+    lua: `
+if redis.call('EXISTS',KEYS[1])==0 then return 0 end
+if #ARGV>1 then redis.call('HSET',KEYS[1],unpack(ARGV,2)) end
+if ARGV[1]~='0' then redis.call('PEXPIRE',KEYS[1],ARGV[1]) end
+return 1`,
+  },
+  // KEYS session, stream   ARGV message, mark, value
+  tgTell: {
+    numberOfKeys: 2,
+    lua: `
+if redis.call('EXISTS',KEYS[1])==0 then return false end
+if ARGV[2]~='' then
+  if redis.call('HGET',KEYS[1],ARGV[2])==ARGV[3] then return false end
+  redis.call('HSET',KEYS[1],ARGV[2],ARGV[3])
+end
+redis.call('XADD',KEYS[2],'MAXLEN','~',${MOST_EVENTS},'*','d',ARGV[1])
+redis.call('PEXPIRE',KEYS[2],${STANDING_KEPT})
+return redis.call('HGET',KEYS[1],'holder')`,
+  },
+  // KEYS session, call, owned, stream   ARGV owner, digest, bytes, name in owned
+  tgAdmit: {
+    numberOfKeys: 4,
+    lua: `
+if redis.call('EXISTS',KEYS[1])==0 then return 'gone' end
+local known=redis.call('HMGET',KEYS[2],'g','s')
+if known[1] then
+  if known[1]==ARGV[2] then return 'known' end
+  if known[2]~='done' then return 'taken' end
+  redis.call('DEL',KEYS[2],KEYS[4])
+end
+redis.call('HSET',KEYS[2],'o',ARGV[1],'e','1','s','open','g',ARGV[2],'q',ARGV[3])
+redis.call('PEXPIRE',KEYS[2],${LONGEST_CALL})
+redis.call('SADD',KEYS[3],ARGV[4])
+redis.call('XADD',KEYS[4],'0-1','d','')
+redis.call('PEXPIRE',KEYS[4],${LONGEST_CALL})
+return 'fresh'`,
+  },
+  // KEYS call, stream, owned   ARGV owner, epoch, number, bytes, last or '', name in owned, ms kept, reader
+  tgAppend: {
+    numberOfKeys: 3,
+    lua: `
+local known=redis.call('HMGET',KEYS[1],'o','e','s','r')
+if not known[1] then return {'missing'} end
+if known[1]~=ARGV[1] or known[2]~=ARGV[2] or known[3]=='done' then return {'lost'} end
+local added=redis.pcall('XADD',KEYS[2],'MAXLEN','~',${MOST_EVENTS},ARGV[2]..'-'..ARGV[3],'d',ARGV[4],'l',ARGV[5])
+if type(added)=='table' and added.err and ARGV[5]=='' then return {'done',known[4] or ''} end
+if ARGV[5]~='' then
+  redis.call('HSET',KEYS[1],'s','done') redis.call('HDEL',KEYS[1],'q')
+  redis.call('SREM',KEYS[3],ARGV[6])
+  redis.call('PEXPIRE',KEYS[1],ARGV[7]) redis.call('PEXPIRE',KEYS[2],ARGV[7])
+end
+return {'done',known[4] or ''}`,
+  },
+  // KEYS call, owned of the dead, owned of the taker   ARGV dead, taker, name in owned
+  tgTake: {
+    numberOfKeys: 3,
+    lua: `
+local known=redis.call('HMGET',KEYS[1],'o','e','s','q')
+redis.call('SREM',KEYS[2],ARGV[3])
+if known[1]~=ARGV[1] or known[3]=='done' then return false end
+local epoch=tonumber(known[2])+1
+redis.call('HSET',KEYS[1],'o',ARGV[2],'e',tostring(epoch))
+redis.call('SADD',KEYS[3],ARGV[3])
+return {tostring(epoch),known[4]}`,
+  },
+  // KEYS call, stream   ARGV position, reader
+  tgEvents: {
+    numberOfKeys: 2,
+    lua: `
+if redis.call('EXISTS',KEYS[1])==1 then redis.call('HSET',KEYS[1],'r',ARGV[2]) end
+if redis.call('EXISTS',KEYS[2])==0 then return false end
+return redis.call('XRANGE',KEYS[2],ARGV[1],'+','COUNT',${MOST_EVENTS})`,
+  },
+  // KEYS budgets   ARGV for each: interval, burst or 'day', limit. All or nothing is taken.
+  tgSpend: {
+    numberOfKeys: -1,
+    lua: `
+local t=redis.call('TIME') local now=t[1]*1000+t[2]/1000
+for i=1,#KEYS do
+  local a=ARGV[2*i-1] local b=tonumber(ARGV[2*i])
+  local v=tonumber(redis.call('GET',KEYS[i]) or '0')
+  if a=='day' then
+    if v>=b then return {tostring(i-1),'0'} end
+  else
+    local wait=v-now-(b-tonumber(a))
+    if wait>0.001 then return {tostring(i-1),tostring(wait)} end
+  end
+end
+for i=1,#KEYS do
+  local a=ARGV[2*i-1] local b=tonumber(ARGV[2*i])
+  if a=='day' then
+    if redis.call('INCR',KEYS[i])==1 then redis.call('PEXPIRE',KEYS[i],${DAY_KEPT}) end
+  else
+    local v=tonumber(redis.call('GET',KEYS[i]) or '0')
+    local full=math.max(v,now)+tonumber(a)
+    redis.call('SET',KEYS[i],string.format('%.3f',full),'PX',math.max(1,math.ceil(full-now)))
+  end
+end
+return false`,
+  },
+} as const;
+
+/** The commands that the scripts become. Replies are bytes. */
+type Scripts = {
+  [Name in keyof typeof SCRIPTS as `${Name}Buffer`]: (...args: (string | number | Buffer)[]) => Promise<unknown>;
+};
+
+/** Milliseconds that one read waits for news. */
+const BLOCK = 2_000;
+/** Milliseconds that a command may take: an engine that is stopped must not hold calls up for longer. */
+const COMMAND = 5_000;
+const CONNECT = 10_000;
+
+/** Rejects if the engine cannot be reached. `report` gets what goes wrong with the connection, without secrets. */
+export async function openRedisStore(
+  url: string,
+  prefix: string,
+  report: (message: string) => void,
+): Promise<SharedStore> {
+  const options: RedisOptions = {
+    lazyConnect: true,
+    // What cannot be sent now fails now. Who asked decides whether to try again.
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: CONNECT,
+    commandTimeout: COMMAND,
+    keepAlive: 10_000,
+    retryStrategy: (times) => Math.min(50 * 2 ** Math.min(times, 5), 1_000),
+    scripts: SCRIPTS,
+  };
+  const redis = new Redis(url, options) as Redis & Scripts;
+  const reading = new Redis(url, { ...options, commandTimeout: BLOCK + COMMAND });
+  let isUp = false;
+  let wasLost = false;
+  let isClosed = false;
+  let reader: StoreReader | null = null;
+  const lost = (error: { message: string }) => {
+    if (isUp) report(`the store cannot be reached: ${error.message}`);
+    if (isUp) wasLost = true;
+    isUp = false;
+  };
+  redis.on('ready', () => {
+    isUp = true;
+    if (!wasLost) return;
+    wasLost = false;
+    report('the store is reached again');
+    reader?.returned();
+  });
+  redis.on('error', lost);
+  redis.on('close', () => lost({ message: 'the connection is closed' }));
+  // Its errors are the same.
+  reading.on('error', () => {});
+  try {
+    await Promise.all([redis.connect(), reading.connect()]);
+  } catch (error) {
+    redis.disconnect();
+    reading.disconnect();
+    throw error;
+  }
+  isUp = true;
+
+  const at = (...parts: readonly string[]) => [prefix, ...parts].join(':');
+  const busKey = at('bus');
+  const callKey = ({ session, stream }: LedgerKey) => at('c', session, stream);
+  const ownedName = ({ session, stream }: LedgerKey) => `${session} ${stream}`;
+  const streamKey = (session: string, stream: string) => at('e', session, stream);
+
+  /** Reads news and messages until it is closed. */
+  async function read(replica: string, start: string): Promise<void> {
+    const inbox = at('in', replica);
+    let lastNews = start;
+    let lastReceived = '0-0';
+    while (!isClosed) {
+      try {
+        const found = await reading.xreadBuffer(
+          'COUNT',
+          500,
+          'BLOCK',
+          BLOCK,
+          'STREAMS',
+          busKey,
+          inbox,
+          lastNews,
+          lastReceived,
+        );
+        for (const [key, entries] of found ?? []) {
+          const isNews = key.toString() === busKey;
+          for (const [id, fields] of entries) {
+            if (isNews) lastNews = id.toString();
+            else lastReceived = id.toString();
+            if (isNews) reader?.news(fields[1]!);
+            else reader?.received(fields[1]!);
+          }
+          // What was read is not needed again.
+          if (!isNews) void redis.xtrim(inbox, 'MINID', lastReceived).catch(() => {});
+        }
+      } catch {
+        if (!isClosed) await new Promise((resolve) => setTimeout(resolve, 100).unref());
+      }
+    }
+  }
+
+  function toEvent(id: Buffer, fields: readonly Buffer[]): StoredEvent {
+    const [epoch, number] = id.toString().split('-').map(Number);
+    return {
+      epoch: epoch!,
+      number: number!,
+      bytes: fields[1] ?? Buffer.alloc(0),
+      isLast: (fields[3]?.length ?? 0) > 0,
+    };
+  }
+
+  return {
+    get isUp() {
+      return isUp;
+    },
+    async follow(replica, given) {
+      reader = given;
+      const [newest] = await redis.xrevrange(busKey, '+', '-', 'COUNT', 1);
+      void read(replica, newest?.[0] ?? '0-0');
+    },
+
+    async beat(replica, ms) {
+      await redis.pipeline().sadd(at('replicas'), replica).set(at('hb', replica), '1', 'PX', ms).exec();
+    },
+    async replicas() {
+      const ids = await redis.smembers(at('replicas'));
+      const alive = ids.length === 0 ? [] : await redis.mget(ids.map((id) => at('hb', id)));
+      return ids.map((id, i) => ({ id, isAlive: alive[i] !== null }));
+    },
+    async retire(replica) {
+      await redis
+        .pipeline()
+        .srem(at('replicas'), replica)
+        .del(at('hb', replica), at('own', replica), at('in', replica), at('lock', replica))
+        .exec();
+    },
+    claim: async (dead, by, ms) => (await redis.set(at('lock', dead), by, 'PX', ms, 'NX')) !== null,
+    async owned(replica) {
+      const names = await redis.smembers(at('own', replica));
+      return names.map((name) => ({ session: name.split(' ')[0] ?? '', stream: name.split(' ')[1] ?? '' }));
+    },
+    async publish(entry) {
+      await redis.xadd(busKey, 'MAXLEN', '~', MOST_NEWS, '*', 'd', entry);
+    },
+    async send(replica, entry) {
+      await redis.xadd(at('in', replica), 'MAXLEN', '~', MOST_NEWS, '*', 'd', entry);
+    },
+
+    async setEntry(map, key, value, news) {
+      await redis.tgSetBuffer(at('m', map), busKey, key, value ?? '', news);
+    },
+    async entries(map) {
+      const found = await redis.hgetallBuffer(at('m', map));
+      return new Map(Object.entries(found));
+    },
+
+    async openSession(id, fields, ms) {
+      await redis
+        .multi()
+        .hset(at('s', id), { ...fields })
+        .pexpire(at('s', id), ms)
+        .exec();
+    },
+    async session(id, ms) {
+      const found = await redis.hgetallBuffer(at('s', id));
+      if (Object.keys(found).length === 0) return null;
+      void redis.pexpire(at('s', id), ms).catch(() => {});
+      return found;
+    },
+    setSession: async (id, fields, ms) =>
+      (await redis.tgSessionBuffer(at('s', id), ms, ...Object.entries(fields).flat())) === 1,
+    endSession: async (id) => (await redis.del(at('s', id), streamKey(id, STANDING))) > 0,
+    async hold(session, replica) {
+      await redis.tgSessionBuffer(at('s', session), 0, 'holder', replica);
+    },
+    async tell(session, message, mark) {
+      const [name, value] = mark ?? ['', ''];
+      const holder = await redis.tgTellBuffer(at('s', session), streamKey(session, STANDING), message, name, value);
+      return holder === null ? null : String(holder);
+    },
+
+    async admit(call: NewLedgerCall): Promise<Admission> {
+      const { session, owner, stream, digest, bytes } = call;
+      const keys = [at('s', session), callKey(call), at('own', owner), streamKey(session, stream)];
+      return String(await redis.tgAdmitBuffer(...keys, owner, digest, bytes, ownedName(call))) as Admission;
+    },
+    async append(call, owner, { epoch, number, bytes, isLast }, keep): Promise<Written> {
+      const keys = [callKey(call), streamKey(call.session, call.stream), at('own', owner)];
+      const given = [owner, epoch, number, bytes, isLast ? '1' : '', ownedName(call), keep];
+      const [state, other] = (await redis.tgAppendBuffer(...keys, ...given)) as Buffer[];
+      const name = String(other ?? '');
+      return { state: String(state) as Written['state'], reader: name === '' || name === owner ? null : name };
+    },
+    async take(call, from, by): Promise<TakenCall | null> {
+      const keys = [callKey(call), at('own', from), at('own', by)];
+      const found = (await redis.tgTakeBuffer(...keys, from, by, ownedName(call))) as Buffer[] | null;
+      if (found === null) return null;
+      const [epoch, bytes] = found;
+      return { ...call, epoch: Number(String(epoch)), bytes: bytes ?? Buffer.alloc(0) };
+    },
+    async ownerOf(call) {
+      const [owner, state] = await redis.hmget(callKey(call), 'o', 's');
+      return state === 'open' ? (owner ?? null) : null;
+    },
+    async events(session, stream, [epoch, number], to) {
+      const found = (await redis.tgEventsBuffer(
+        callKey({ session, stream }),
+        streamKey(session, stream),
+        `(${epoch}-${number}`,
+        to,
+      )) as [Buffer, Buffer[]][] | null;
+      if (found === null) return stream === STANDING ? [] : null;
+      return found.map(([id, fields]) => toEvent(id, fields));
+    },
+
+    async spend(budgets: readonly CallBudget[]): Promise<UsedUp | null> {
+      const keys = budgets.map(({ key }) => at('l', key));
+      const values = budgets.flatMap((one) => ('limit' in one ? ['day', one.limit] : [one.interval, one.burst]));
+      const refused = (await redis.tgSpendBuffer(keys.length, ...keys, ...values)) as Buffer[] | null;
+      if (refused === null) return null;
+      return { index: Number(String(refused[0])), pause: Number(String(refused[1])) };
+    },
+    async keepResult(key, value, ms) {
+      await redis.set(at('k', key), value, 'PX', ms);
+    },
+    findResult: (key) => redis.getBuffer(at('k', key)),
+
+    async close() {
+      isClosed = true;
+      isUp = false;
+      redis.disconnect();
+      reading.disconnect();
+    },
+  };
+}

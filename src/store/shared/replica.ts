@@ -1,0 +1,287 @@
+/**
+ * One of several gateways that serve the same clients. It gives signs of life, hears news, has an inbox, and takes over
+ * the calls of a replica that was killed. Its id is new with every start, because pids and hosts are used again.
+ */
+import { randomBytes } from 'node:crypto';
+import { messageOf } from '../../base/errors.ts';
+import { isObject } from '../../base/objects.ts';
+import type { Sealing } from './sealing.ts';
+import type { SharedStore, TakenCall } from './shared-store.ts';
+
+/** Values that every replica has in memory, by name. They are JSON. */
+export interface SharedMap {
+  get(key: string): unknown;
+  entries(): Iterable<readonly [string, unknown]>;
+  /** Null removes it. Resolves when every replica that is alive knows it, or after a second. */
+  set(key: string, value: unknown): Promise<void>;
+}
+
+/** A message between replicas. */
+export type ReplicaMessage = Readonly<Record<string, unknown>>;
+
+export interface Replica {
+  readonly id: string;
+  readonly store: SharedStore;
+  /** Whether the store can be reached. */
+  readonly isUp: boolean;
+  /** How many replicas are alive, with this one. */
+  readonly count: number;
+  isAlive(id: string): boolean;
+  /** A key that is equal on all replicas. */
+  keyFor(purpose: string): Buffer;
+  seal(plain: Buffer | string, place: string): Buffer;
+  open(sealed: Buffer, place: string): Buffer | null;
+  /** `changed` hears of each entry that is there already, and that another replica sets or removes (null). */
+  map(name: string, changed?: (key: string, value: unknown) => void): SharedMap;
+  /** Resolves when all maps are read. */
+  loaded(): Promise<void>;
+  /** Tells all other replicas. Resolves when those that are alive have heard it, or after a second. */
+  publish(kind: string, body: ReplicaMessage): Promise<void>;
+  send(to: string, kind: string, body: ReplicaMessage): Promise<void>;
+  /** `heard` gets the messages of a kind, whether they were published or sent. */
+  hear(kind: string, heard: (body: ReplicaMessage, from: string) => void): () => void;
+  /** `take` gets each call that a replica has left when it was killed. */
+  takeOver(take: (call: TakenCall) => void): void;
+  close(): Promise<void>;
+}
+
+/** Milliseconds between signs of life, and after how many a replica counts as dead. */
+const BEAT = 500;
+const DEAD_AFTER = 2_000;
+/** Milliseconds after the store is reached again in which nobody is declared dead: the others are on their way too. */
+const GRACE = 5_000;
+const ACK_WAIT = 1_000;
+const CLAIM = 10_000;
+
+export interface ReplicaEvents {
+  note(message: string): void;
+  failure(where: string, error: unknown): void;
+}
+
+export async function openReplica(store: SharedStore, sealing: Sealing, events: ReplicaEvents): Promise<Replica> {
+  const id = randomBytes(9).toString('base64url');
+  const maps = new Map<string, MirroredMap>();
+  const heard = new Map<string, Set<(body: ReplicaMessage, from: string) => void>>();
+  const waiting = new Map<number, { readonly left: Set<string>; done(): void }>();
+  let alive: ReadonlySet<string> = new Set([id]);
+  let lastSerial = 0;
+  let take: ((call: TakenCall) => void) | null = null;
+  let lastBeat = performance.now();
+  let quietUntil = 0;
+  let isBeating = false;
+  let isClosed = false;
+  let loading: Promise<unknown> = Promise.resolve();
+
+  class MirroredMap implements SharedMap {
+    readonly name: string;
+    readonly changed: (key: string, value: unknown) => void;
+    values = new Map<string, { readonly text: string; readonly value: unknown }>();
+
+    constructor(name: string, changed: (key: string, value: unknown) => void) {
+      this.name = name;
+      this.changed = changed;
+    }
+
+    get(key: string): unknown {
+      return this.values.get(key)?.value;
+    }
+
+    *entries(): Iterable<readonly [string, unknown]> {
+      for (const [key, { value }] of this.values) yield [key, value];
+    }
+
+    set(key: string, value: unknown): Promise<void> {
+      this.take(key, value, false);
+      const place = `map:${this.name}:${key}`;
+      const sealed = value === null ? null : sealing.seal(JSON.stringify(value), place);
+      return acked((news) => store.setEntry(this.name, key, sealed, news), 'map', { map: this.name, key, value });
+    }
+
+    take(key: string, value: unknown, isNews: boolean): void {
+      const text = value == null ? null : JSON.stringify(value);
+      if ((this.values.get(key)?.text ?? null) === text) return;
+      if (text === null) this.values.delete(key);
+      else this.values.set(key, { text, value });
+      if (isNews) this.changed(key, value ?? null);
+    }
+
+    async load(isNews: boolean): Promise<void> {
+      const found = await store.entries(this.name);
+      for (const key of [...this.values.keys()]) if (!found.has(key)) this.take(key, null, isNews);
+      for (const [key, sealed] of found) {
+        const plain = sealing.open(sealed, `map:${this.name}:${key}`);
+        if (plain !== null) this.take(key, JSON.parse(plain.toString()), isNews);
+      }
+    }
+  }
+
+  /** Publishes, and waits until the replicas that are alive have heard it. */
+  async function acked(write: (news: Buffer) => Promise<void>, kind: string, body: ReplicaMessage): Promise<void> {
+    const serial = ++lastSerial;
+    const left = new Set([...alive].filter((one) => one !== id));
+    const answered = new Promise<void>((resolve) => {
+      const timer = setTimeout(done, ACK_WAIT).unref();
+      function done(): void {
+        clearTimeout(timer);
+        waiting.delete(serial);
+        resolve();
+      }
+      waiting.set(serial, { left, done });
+    });
+    try {
+      await write(sealing.seal(JSON.stringify({ ...body, kind, from: id, serial }), 'news'));
+    } catch (error) {
+      waiting.get(serial)?.done();
+      throw error;
+    }
+    if (left.size === 0) waiting.get(serial)?.done();
+    await answered;
+  }
+
+  function read(entry: Buffer, place: string): ReplicaMessage | null {
+    const plain = sealing.open(entry, place);
+    if (plain === null) {
+      events.note('a message in the store was ignored: it was not sealed with our key');
+      return null;
+    }
+    const message: unknown = JSON.parse(plain.toString());
+    return isObject(message) ? message : null;
+  }
+
+  function dispatch(message: ReplicaMessage): void {
+    const { kind, from } = message;
+    for (const one of heard.get(String(kind)) ?? []) {
+      try {
+        one(message, String(from));
+      } catch (error) {
+        events.failure(`a message of another replica (${String(kind)})`, error);
+      }
+    }
+  }
+
+  async function send(to: string, kind: string, body: ReplicaMessage): Promise<void> {
+    await store.send(to, sealing.seal(JSON.stringify({ ...body, kind, from: id }), `inbox:${to}`));
+  }
+
+  function resync(): void {
+    for (const map of maps.values()) map.load(true).catch(() => {});
+  }
+
+  await store.follow(id, {
+    news(entry) {
+      const message = read(entry, 'news');
+      if (message === null) return;
+      const { kind, from, serial } = message;
+      if (kind === 'map') maps.get(String(message.map))?.take(String(message.key), message.value, true);
+      else if (from !== id) dispatch(message);
+      if (from !== id) void send(String(from), 'heard', { serial }).catch(() => {});
+    },
+    received(entry) {
+      const message = read(entry, `inbox:${id}`);
+      if (message === null) return;
+      if (message.kind !== 'heard') {
+        dispatch(message);
+        return;
+      }
+      const one = waiting.get(Number(message.serial));
+      one?.left.delete(String(message.from));
+      if (one?.left.size === 0) one.done();
+    },
+    returned() {
+      quietUntil = performance.now() + GRACE;
+      void beat();
+      resync();
+    },
+  });
+
+  async function beat(): Promise<void> {
+    if (isBeating || isClosed) return;
+    isBeating = true;
+    try {
+      // It was stopped for a while, and may have been declared dead.
+      const isLate = performance.now() - lastBeat > DEAD_AFTER;
+      await store.beat(id, DEAD_AFTER);
+      lastBeat = performance.now();
+      if (isLate) {
+        quietUntil = lastBeat + DEAD_AFTER;
+        resync();
+      }
+      const replicas = await store.replicas();
+      alive = new Set([id, ...replicas.filter(({ isAlive }) => isAlive).map((one) => one.id)]);
+      for (const one of waiting.values()) {
+        for (const other of one.left) if (!alive.has(other)) one.left.delete(other);
+        if (one.left.size === 0) one.done();
+      }
+      const dead = replicas.filter((one) => !one.isAlive && one.id !== id);
+      if (performance.now() >= quietUntil) for (const one of dead) await bury(one.id);
+    } catch {
+      // The store reports by itself that it cannot be reached.
+    } finally {
+      isBeating = false;
+    }
+  }
+
+  async function bury(dead: string): Promise<void> {
+    if (take === null || isClosed || !(await store.claim(dead, id, CLAIM))) return;
+    const calls = await store.owned(dead);
+    for (const call of calls) {
+      const taken = await store.take(call, dead, id);
+      if (taken !== null) take(taken);
+    }
+    await store.retire(dead);
+    events.note(`replica ${dead} is gone${calls.length === 0 ? '' : `; it left ${calls.length} calls`}`);
+  }
+
+  await beat();
+  const timer = setInterval(() => void beat(), BEAT).unref();
+
+  return {
+    id,
+    store,
+    get isUp() {
+      return store.isUp;
+    },
+    get count() {
+      return alive.size;
+    },
+    isAlive: (one) => alive.has(one),
+    keyFor: sealing.keyFor,
+    seal: sealing.seal,
+    open: sealing.open,
+    map(name, changed = () => {}) {
+      const map = new MirroredMap(name, changed);
+      maps.set(name, map);
+      loading = Promise.all([loading, map.load(true)]);
+      // Who waits for it is told.
+      loading.catch(() => {});
+      return map;
+    },
+    async loaded() {
+      await loading;
+    },
+    publish: (kind, body) => acked((news) => store.publish(news), kind, body),
+    send,
+    hear(kind, one) {
+      const all = heard.get(kind) ?? new Set();
+      heard.set(kind, all.add(one));
+      return () => all.delete(one);
+    },
+    takeOver(given) {
+      take = given;
+    },
+    async close() {
+      if (isClosed) return;
+      isClosed = true;
+      clearInterval(timer);
+      for (const one of waiting.values()) one.done();
+      try {
+        // Calls that are still in the ledger are left to the others, who find this replica dead.
+        if ((await store.owned(id)).length === 0) await store.retire(id);
+        else await store.beat(id, 1);
+      } catch (error) {
+        events.note(`the store was not told of the end: ${messageOf(error)}`);
+      }
+      await store.close();
+    },
+  };
+}

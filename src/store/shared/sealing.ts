@@ -1,0 +1,52 @@
+/**
+ * Seals what leaves for the store: AES-256-GCM with the key's id in front, bound to the place where it is kept. Nothing
+ * that comes back is believed before it has been opened. Former keys still open what they sealed.
+ */
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+
+export interface Sealing {
+  seal(plain: Buffer | string, place: string): Buffer;
+  /** Null if it was not sealed with one of our keys, for this place. */
+  open(sealed: Buffer, place: string): Buffer | null;
+  /** A key for another purpose, equal on all replicas. */
+  keyFor(purpose: string): Buffer;
+}
+
+const VERSION = 1;
+const ID = 4;
+const IV = 12;
+const TAG = 16;
+const HEAD = 1 + ID + IV + TAG;
+
+/** The first passphrase seals. */
+export function createSealing(passphrases: readonly string[]): Sealing {
+  const keys = passphrases.map((passphrase) => {
+    const derived = (purpose: string) => Buffer.from(hkdfSync('sha256', passphrase, 'toolgate store', purpose, 32));
+    const key = derived('seal');
+    return { key, derived, id: createHash('sha256').update(key).digest().subarray(0, ID) };
+  });
+  const [own] = keys as [(typeof keys)[number]];
+  return {
+    seal(plain, place) {
+      const iv = randomBytes(IV);
+      const cipher = createCipheriv('aes-256-gcm', own.key, iv).setAAD(Buffer.from(place));
+      const sealed = [cipher.update(plain as Buffer), cipher.final()];
+      return Buffer.concat([Buffer.from([VERSION]), own.id, iv, cipher.getAuthTag(), ...sealed]);
+    },
+    open(sealed, place) {
+      if (sealed.length < HEAD || sealed[0] !== VERSION) return null;
+      const id = sealed.subarray(1, 1 + ID);
+      const found = keys.find((one) => one.id.equals(id));
+      if (found === undefined) return null;
+      const iv = sealed.subarray(1 + ID, 1 + ID + IV);
+      const cipher = createDecipheriv('aes-256-gcm', found.key, iv).setAAD(Buffer.from(place));
+      cipher.setAuthTag(sealed.subarray(HEAD - TAG, HEAD));
+      try {
+        return Buffer.concat([cipher.update(sealed.subarray(HEAD)), cipher.final()]);
+      } catch {
+        return null;
+      }
+    },
+    keyFor: (purpose) => own.derived(`for ${purpose}`),
+  };
+}

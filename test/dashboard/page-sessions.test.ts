@@ -1,0 +1,203 @@
+/** Getting into the dashboard: links that work once, cookies of this site only, changes from its own page only. */
+import { readFileSync } from 'node:fs';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { schemasText } from '../../scripts/api-schemas.mjs';
+import { runCli } from '../support/cli.ts';
+import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { server, serversToml } from '../support/server.ts';
+
+const KEY = 'the-key-of-the-operator';
+const TOKEN = 'the-token-of-an-agent-0123456789';
+const env = { TOOLGATE_OPERATOR_KEY: KEY };
+let gateway: HttpGateway;
+
+beforeAll(async () => {
+  gateway = await startHttp({
+    config: `controls = []\n[agents.ci]\ntoken = "${TOKEN}"\n${serversToml({ a: server('basic') })}`,
+    env,
+  });
+}, 60_000);
+
+const at = (path: string, init: RequestInit = {}) => fetch(`${gateway.origin}${path}`, { redirect: 'manual', ...init });
+
+async function newLink(): Promise<string> {
+  const response = await at('/admin/links', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    body: '{}',
+  });
+  return ((await response.json()) as { url: string }).url;
+}
+
+async function enter(): Promise<string> {
+  const response = await fetch(await newLink());
+  return response.headers.get('set-cookie')!.split(';')[0]!;
+}
+
+describe('a link', () => {
+  it('lets one browser in, once, with a cookie that scripts and other sites cannot use', async () => {
+    const url = await newLink();
+    expect(url.startsWith(`${gateway.origin}/admin/enter/`)).toBe(true);
+    const first = await fetch(url);
+    expect(first.status).toBe(200);
+    expect(first.headers.get('set-cookie')).toMatch(
+      /^toolgate_\w+=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=\d+$/,
+    );
+    expect(first.headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(first.headers.get('referrer-policy')).toBe('no-referrer');
+    const second = await fetch(url);
+    expect(second.status).toBe(401);
+    expect(second.headers.get('set-cookie')).toBe(null);
+    expect((await at('/admin/enter/of-my-own')).status).toBe(401);
+  });
+
+  it('is not used up by a browser that only looks ahead', async () => {
+    const url = await newLink();
+    expect((await fetch(url, { headers: { 'sec-purpose': 'prefetch' } })).status).toBe(403);
+    expect((await fetch(url, { method: 'HEAD' })).status).toBe(405);
+    expect((await fetch(url)).status).toBe(200);
+  });
+
+  it('is made for the operator key only', async () => {
+    const ask = (authorization: string) =>
+      at('/admin/links', {
+        method: 'POST',
+        headers: { authorization, 'content-type': 'application/json' },
+        body: '{}',
+      });
+    expect((await ask(`Bearer ${TOKEN}`)).status).toBe(403);
+    const cookie = await enter();
+    const withCookie = await at('/admin/links', {
+      method: 'POST',
+      headers: { cookie, 'x-toolgate-page': '1', 'content-type': 'application/json' },
+      body: '{}',
+    });
+    expect(withCookie.status).toBe(401);
+  });
+
+  it('is printed by toolgate dashboard', async () => {
+    const { stdout, code } = await runCli(['dashboard'], { cwd: gateway.cwd, env });
+    expect(code).toBe(0);
+    expect((await fetch(stdout.trim())).status).toBe(200);
+    const json = await runCli(['dashboard', '--json', '--url', gateway.origin], { cwd: gateway.cwd, env });
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      url: expect.stringContaining('/admin/enter/'),
+      expires: expect.any(String),
+    });
+  });
+});
+
+describe('a session', () => {
+  it('reads with its cookie, and changes only with the header of its page', async () => {
+    const cookie = await enter();
+    expect((await at('/admin/session', { headers: { cookie } })).status).toBe(200);
+    expect((await at('/admin/approvals', { headers: { cookie } })).status).toBe(200);
+    const change = (headers: Record<string, string>) =>
+      at('/admin/reload', {
+        method: 'POST',
+        headers: { cookie, 'content-type': 'application/json', ...headers },
+        body: '{}',
+      });
+    expect((await change({})).status).toBe(403);
+    expect((await change({ 'x-toolgate-page': '1', origin: 'https://evil.example' })).status).toBe(403);
+    expect((await change({ 'x-toolgate-page': '1', origin: 'http://127.0.0.1:1' })).status).toBe(403);
+    expect((await change({ 'x-toolgate-page': '1', 'sec-fetch-site': 'same-site' })).status).toBe(403);
+    expect(
+      (await change({ 'x-toolgate-page': '1', origin: gateway.origin, 'sec-fetch-site': 'same-origin' })).status,
+    ).toBe(200);
+    expect((await at('/admin/session', { headers: { cookie, 'sec-fetch-site': 'cross-site' } })).status).toBe(403);
+  });
+
+  it('shows the page, and without one says how to get in', async () => {
+    const cookie = await enter();
+    const html = { accept: 'text/html' };
+    const page = await at('/', { headers: { cookie, ...html } });
+    expect(page.headers.get('content-security-policy')).toContain("script-src 'self'");
+    expect(page.headers.get('content-security-policy')).not.toContain('unsafe');
+    for (const [name, value] of [
+      ['x-content-type-options', 'nosniff'],
+      ['referrer-policy', 'no-referrer'],
+      ['x-frame-options', 'DENY'],
+      ['cache-control', 'no-store'],
+    ] as const)
+      expect(page.headers.get(name)).toBe(value);
+    const text = await page.text();
+    const [, file] = /src="\.\/(admin\/page\/[\w.-]+\.js)"/.exec(text) ?? [];
+    const script = await at(`/${file}`, { headers: { 'accept-encoding': 'br' } });
+    expect(script.headers.get('content-encoding')).toBe('br');
+    expect(script.headers.get('cache-control')).toContain('immutable');
+    expect((await at('/admin/page/..%2f..%2fpackage.json')).status).toBe(404);
+    const plain = await (await at('/', { headers: html })).text();
+    expect(plain).toContain('toolgate dashboard');
+    expect(plain).not.toContain('<script');
+    expect(await (await at('/', { headers: { cookie: 'toolgate_0=x', ...html } })).text()).toContain(
+      'toolgate dashboard',
+    );
+  });
+
+  it('ends with a log-out', async () => {
+    const cookie = await enter();
+    const out = await at('/admin/session', { method: 'DELETE', headers: { cookie, 'x-toolgate-page': '1' } });
+    expect(out.status).toBe(204);
+    expect(out.headers.get('set-cookie')).toContain('Max-Age=0');
+    expect((await at('/admin/session', { headers: { cookie } })).status).toBe(401);
+  });
+
+  it('is opened with the key in the form of the plain page, never with the token of an agent', async () => {
+    const form = (key: string) => at('/admin/session', { method: 'POST', body: new URLSearchParams({ key }) });
+    const entered = await form(KEY);
+    expect(entered.status).toBe(200);
+    const cookie = entered.headers.get('set-cookie')!.split(';')[0]!;
+    expect((await at('/admin/session', { headers: { cookie } })).status).toBe(200);
+    expect((await form(TOKEN)).status).toBe(401);
+    expect((await form('')).status).toBe(400);
+    const foreign = await at('/admin/session', {
+      method: 'POST',
+      body: new URLSearchParams({ key: KEY }),
+      headers: { origin: 'https://evil.example' },
+    });
+    expect(foreign.status).toBe(403);
+  });
+});
+
+it('an admin token lets its holder in, and its sessions end with it', async () => {
+  const { stdout } = await runCli(['dashboard', 'add', 'ann'], { cwd: gateway.cwd, env });
+  const token = stdout.trim();
+  const who = async (headers: Record<string, string>) => (await at('/admin/session', { headers })).status;
+  expect(await who({ authorization: `Bearer ${token}` })).toBe(200);
+  // It is no agent.
+  expect((await at('/tools', { headers: { authorization: `Bearer ${token}` } })).status).toBe(401);
+  const entered = await at('/admin/session', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ key: token }),
+  });
+  expect(entered.status).toBe(204);
+  const cookie = entered.headers.get('set-cookie')!.split(';')[0]!;
+  expect(await who({ cookie })).toBe(200);
+  const listed = await runCli(['dashboard', 'tokens', '--json'], { cwd: gateway.cwd, env });
+  expect(JSON.parse(listed.stdout)).toMatchObject([{ name: 'ann' }]);
+  expect(listed.stdout).not.toContain(token);
+  await runCli(['dashboard', 'revoke', 'ann'], { cwd: gateway.cwd, env });
+  expect(await who({ cookie })).toBe(401);
+  expect(await who({ authorization: `Bearer ${token}` })).toBe(401);
+});
+
+it('http.dashboard = false switches everything off', async () => {
+  const off = await startHttp({ config: 'controls = []\n[http]\ndashboard = false\n', env });
+  const get = (path: string) =>
+    fetch(`${off.origin}${path}`, { headers: { authorization: `Bearer ${KEY}`, accept: 'text/html' } });
+  expect((await get('/admin/overview')).status).toBe(404);
+  expect((await get('/admin/enter/x')).status).toBe(404);
+  expect((await get('/admin/status')).status).toBe(200);
+  expect(await (await get('/')).text()).not.toContain('toolgate dashboard');
+  const { code, stderr } = await runCli(['dashboard'], { cwd: off.cwd, env });
+  expect(code).not.toBe(0);
+  expect(stderr).toContain('no dashboard');
+});
+
+it('the schemas of the document are those of the types', () => {
+  const read = (name: string) => readFileSync(new URL(`../../src/dashboard/${name}`, import.meta.url), 'utf8');
+  const inFile = /JSON\.parse\(\s*('.*'),\s*\);/s.exec(read('api-schemas.ts'))![1];
+  expect(schemasText(read('api-types.ts'))).toContain(inFile!);
+});

@@ -1,0 +1,14 @@
+/** Tool files, packages and changed servers: every place that starts a program or writes a file, with every error of the system. */
+import { it } from 'vitest';
+import { sufferSystem } from '../support/faulty-life.ts';
+import { useProcesses } from '../support/switch.ts';
+
+useProcesses('servers');
+
+it(
+  'a start or a write that fails anywhere is told with its cause, and works again afterwards',
+  {
+    timeout: 1_800_000,
+  },
+  () => sufferSystem((act) => /file$|package|a changed server/.test(act)),
+);

@@ -1,0 +1,60 @@
+/** A gateway with the servers of random policies, and every agent at every door of it. */
+import { beforeAll } from 'vitest';
+import { configFromValue, type Gateway, openHttpDoor } from '../../src/index.ts';
+import { type Ask, type Door, openAsk } from './asking.ts';
+import { atEnd } from './cleanup.ts';
+import { createGateway } from './in-process-gateway.ts';
+import { AGENTS, NAMES, type RandomPolicy, SERVERS } from './policies.ts';
+import { serverEntry } from './server.ts';
+import { tempFolder } from './temp.ts';
+
+export interface PolicedGateway {
+  /** From now on this policy holds. */
+  apply(policy: RandomPolicy, more?: object): void;
+  ask(door: Door, agent: string): Ask;
+}
+
+export interface PolicedOptions {
+  readonly doors: readonly Door[];
+  /** Further flags of a server. */
+  readonly flags?: (server: string) => readonly string[];
+  /** What the configuration has besides the policy. */
+  readonly config?: object;
+}
+
+/** For all tests of a file. */
+export function usePolicedGateway({ doors, flags = () => [], config = {} }: PolicedOptions): PolicedGateway {
+  const cwd = tempFolder();
+  const offers = (['tool', 'resource', 'template', 'prompt'] as const).flatMap((kind) => [
+    `--${kind}s`,
+    NAMES[kind].join(),
+  ]);
+  const mcpServers = Object.fromEntries(
+    SERVERS.map((name) => [name, serverEntry('basic', '--name', name, ...offers, ...flags(name))]),
+  );
+  const configOf = (policy: RandomPolicy, more = {}) =>
+    configFromValue(
+      { mcpServers, http: { trust_agent_header: true }, ...config, ...more, ...policy },
+      { cwd, env: {} },
+    );
+  let gateway: Gateway;
+  const asks = new Map<string, Ask>();
+
+  beforeAll(async () => {
+    gateway = createGateway(configOf({}));
+    atEnd(() => gateway.close());
+    const http = await openHttpDoor(gateway, { host: '127.0.0.1', port: 0, token: null });
+    atEnd(() => http.close());
+    await gateway.tried();
+    for (const door of doors)
+      for (const agent of AGENTS) {
+        const headers = { 'x-agent-id': agent };
+        asks.set(`${door} ${agent}`, await openAsk(door, gateway, `http://127.0.0.1:${http.port}`, agent, headers));
+      }
+  });
+
+  return {
+    apply: (policy, more) => gateway.apply(configOf(policy, more)),
+    ask: (door, agent) => asks.get(`${door} ${agent}`)!,
+  };
+}
