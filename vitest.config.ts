@@ -1,6 +1,8 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { seedOfCommit } from './scripts/seed.mjs';
 
+process.env.SEED ??= String(seedOfCommit());
 const soak = process.env.SOAK === '1';
 const isWide = process.env.WIDE === '1';
 /** Long tests that cover what others cover too, or more of the same. They run with `npm run test:wide`. */
@@ -13,6 +15,7 @@ const WIDE = [
   'test/clients/published-init.test.ts',
   'test/clients/published-libraries.test.ts',
   'test/docs/newcomer.test.ts',
+  'test/docs/pages-1.test.ts',
   'test/docs/pages-2.test.ts',
   'test/docs/pages-3.test.ts',
   'test/docs/pages-4.test.ts',
@@ -31,6 +34,9 @@ const WIDE = [
   'test/telemetry/starting.test.ts',
   'test/manager/analyze-published.test.ts',
   'test/manager/packages.test.ts',
+  'test/manager/manager-killed.test.ts',
+  'test/library/package.test.ts',
+  'test/toolsets/walk.test.ts',
   'test/tool-folders/python-environment.test.ts',
   'test/tool-folders/node-environment.test.ts',
   'test/tool-folders/faults.test.ts',
@@ -50,6 +56,45 @@ const WIDE = [
   'test/dashboard/hostile-texts.test.ts',
   'test/dashboard/accessibility.test.ts',
   'test/dashboard/pictures.test.ts',
+];
+/**
+ * Long files in groups with related subjects. The usual run takes one file of each group, another one with every commit.
+ * What such a file is about must also be tested, in its main lines, by a file that every run has.
+ */
+const IN_TURN = [
+  ['cli/doctor-rules', 'cli/doctor-fix', 'cli/list'],
+  ['cli/trusted-config', 'cli/running-commands'],
+  ['cli/completion', 'cli/command-requests', 'cli/first-list'],
+  ['cli/dev', 'cli/by-hand', 'cli/command-line'],
+  ['daemon/recovery', 'daemon/shared-gateway'],
+  ['secrets/serving', 'secrets/secrets-canary'],
+  ['manager/tool-table', 'manager/manager-tools'],
+  ['manager/translation', 'manager/analyze-repo', 'manager/from-openapi'],
+  ['resilience/unread-server', 'resilience/away', 'resilience/injected-faults'],
+  ['resilience/noise', 'resilience/flood', 'resilience/health-http', 'resilience/broken-entries'],
+  ['tool-folders/node-faults', 'tool-folders/python-process'],
+  ['tool-folders/named-folders', 'tool-folders/editor-types', 'tool-folders/restart-wait'],
+  ['tool-folders/folder-limits', 'tool-folders/own-timeout', 'tool-folders/two-gateways'],
+  ['clients/python', 'clients/published', 'clients/mcp-remote'],
+  ['logins/logging-in', 'clients/conformance-client'],
+  ['logins/login-page', 'logins/token-exchange', 'logins/bound-tokens'],
+  ['questions/waiting', 'questions/questions-legacy'],
+  ['questions/own', 'questions/roots', 'questions/questions-address'],
+  ['questions/questions-subscriptions', 'questions/transports', 'questions/asked-by'],
+  ['relay/long-results', 'relay/results-between-eras'],
+  ['relay/mixing', 'relay/lists-between-eras'],
+  ['relay/pretty', 'relay/errors-between-eras', 'relay/input-between-eras'],
+  ['telemetry/traces', 'telemetry/otlp-metrics', 'telemetry/outcomes'],
+  ['audit/audit-canary', 'audit/trouble', 'audit/before'],
+  ['identity/identity-agents', 'identity/client-certificates', 'identity/trust'],
+  ['deploy/kubernetes', 'deploy/monitoring'],
+  ['servers/inside', 'servers/package-runners'],
+  ['rest/rest-page', 'dashboard/first-look'],
+  ['library/slow-readers', 'library/bundle', 'library/library-stdio'],
+  ['http/drain', 'http/tls'],
+  ['toolsets/renamed', 'toolsets/last-equipped', 'toolsets/implicit'],
+  ['toolsets/live', 'toolsets/interrupted', 'toolsets/picking'],
+  ['stdio/stdio-ending', 'stdio/unread-news'],
 ];
 /** These run with `npm run soak` too, and take longer there. */
 const LONGER = [
@@ -83,7 +128,13 @@ class LongFirst extends BaseSequencer {
   }
 }
 const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts'];
-const narrow = process.env.WIDE === '1' ? [] : WIDE;
+const notNow = IN_TURN.flatMap((group, i) => {
+  const turn = (Number(process.env.SEED) + i) % group.length;
+  return group.filter((_, j) => j !== turn).map((file) => `test/${file}.test.ts`);
+});
+/** Whether files were named on the command line: those are run. */
+const isNamed = process.argv.some((argument) => /\.test\.ts$/.test(argument));
+const narrow = isWide || isNamed ? [] : [...WIDE, ...notNow];
 
 export default defineConfig({
   test: {
@@ -95,9 +146,9 @@ export default defineConfig({
     // Most tests wait most of the time. With processes everywhere they do not, and long tests measure memory and how quickly calls are answered.
     maxWorkers: soak ? 2 : isWide ? 5 : 8,
     sequence: { sequencer: LongFirst },
-    // Several times what a busy machine needs. Processes everywhere take longer.
-    testTimeout: isWide ? 120_000 : 60_000,
-    hookTimeout: isWide ? 120_000 : 60_000,
+    // Many times what a quiet machine needs.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     // The provider warns that it is not for production.
     onConsoleLog: (log) => !log.includes('oidc-provider '),
     projects: soak

@@ -7,7 +7,6 @@ const own = join(root, '.toolgate');
 const bundled = join(own, `fixtures-${process.pid}`);
 
 export async function setup() {
-  process.env.SEED ??= String(seedOfCommit());
   usePythonItself();
   await bundleFixtures();
   try {
@@ -16,16 +15,6 @@ export async function setup() {
   } catch (error) {
     // Tests of other files should run although one file does not compile.
     console.error(`${error.message} Tests that run dist/ use the last good build, if there is one.`);
-  }
-}
-
-/** Random tests take other cases after every commit, and the same ones if a run is repeated. */
-function seedOfCommit() {
-  try {
-    return Number.parseInt(execFileSync('git', ['rev-parse', '--short=7', 'HEAD'], { cwd: root }).toString(), 16);
-  } catch {
-    // Not a git checkout.
-    return Math.floor(Math.random() * 2 ** 28);
   }
 }
 

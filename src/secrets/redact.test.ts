@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { patient } from '../../test/support/patience.ts';
 import { runs } from '../../test/support/wide.ts';
 import { createRedactor } from './redact.ts';
 import { environmentSecrets, headerSecrets, looksSecret, urlSecrets } from './secret-values.ts';
@@ -74,7 +75,7 @@ it('takes linear time for any values', () => {
   redact('secret-value-'.repeat(5_000));
   redact('-eyJAAAAAAAA'.repeat(5_000));
   redact(`Bearer ${' '.repeat(100_000)}eyJ${'A'.repeat(100_000)} tg_${'!'.repeat(100_000)}`);
-  expect(performance.now() - started).toBeLessThan(5_000);
+  expect(performance.now() - started).toBeLessThan(patient(5_000));
 });
 
 describe('text that looks like a credential', () => {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.ts';
 import { activated, callText, doors, enter, isPipe } from '../support/doors.ts';
+import { patient } from '../support/patience.ts';
 import { running } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
@@ -27,7 +28,7 @@ describe.each(doors)('a gateway with a client over %s', (door) => {
       expect(running(name)).toHaveLength(2);
       const start = performance.now();
       expect(await stop(how)).toEqual({ code: 0, signal: null });
-      expect(performance.now() - start).toBeLessThan(3000);
+      expect(performance.now() - start).toBeLessThan(patient(3_000));
       expect(running(name)).toEqual([]);
       // A listening client is told that the shutdown was intended.
       if (subscription) expect(await subscription.closed).toBe('graceful');

@@ -14,7 +14,7 @@ export const PAGE = 40;
 /** A configuration with these servers. Over HTTP they are started here; on stdio each gateway starts its own. */
 export async function configFor(side: Side): Promise<string> {
   // All gateways but the first know the servers already, as after a restart. Otherwise a slow machine takes too long.
-  const lines = ['controls = []', `data_dir = ${JSON.stringify(tempFolder())}`];
+  const lines = ['controls = []', 'start_wait = "60s"', `data_dir = ${JSON.stringify(tempFolder())}`];
   if (isBuilt('Pages: for a client')) lines.push('[limits]', `page = ${PAGE}`);
   // How long messages of a server may still belong to a cancelled call.
   lines.push('[[servers]]', `namespace = "${NAMESPACE}"`, 'timeout = "1s"', await placeOf(side));

@@ -2,6 +2,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { atEnd } from './cleanup.ts';
+import { patient } from './patience.ts';
 
 export interface Exit {
   readonly code: number | null;
@@ -111,10 +112,10 @@ export function startChild(
   return started;
 }
 
-/** The value of the promise, or undefined if it takes longer. */
+/** The value of the promise, or undefined if it takes longer than a machine with this load should need. */
 export async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
   const timer = new AbortController();
-  const late = sleep(ms, undefined, { signal: timer.signal }).catch(() => undefined);
+  const late = sleep(patient(ms), undefined, { signal: timer.signal }).catch(() => undefined);
   return Promise.race([promise, late]).finally(() => timer.abort());
 }
 

@@ -1,6 +1,7 @@
 /** Processes according to the operating system (Linux only: /proc), because a program's own report proves nothing. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { patient } from './patience.ts';
 
 /** Whether the process runs. A zombie does not. */
 export function alive(pid: number): boolean {
@@ -29,22 +30,25 @@ export function running(text: string): number[] {
   return processes().filter((pid) => pid !== process.pid && readProc(pid, 'cmdline')?.includes(text) && alive(pid));
 }
 
-/** In milliseconds: many times what a busy machine needs, and less than the time-out of a test, so that the condition is named. */
+/** In milliseconds: many times what a quiet machine needs. */
 const USUAL_WAIT = 45_000;
+/** Less than the time-out of a test, so that the condition is named. */
+const LONGEST_WAIT = 150_000;
 
 /** Waits until the condition returns something other than false, null or undefined, and returns that. */
 export async function waitFor<T>(
   condition: () => T | Promise<T>,
   ms = USUAL_WAIT,
 ): Promise<Exclude<T, false | null | undefined>> {
-  const end = performance.now() + ms;
+  const most = Math.max(ms, Math.min(patient(ms), LONGEST_WAIT));
+  const end = performance.now() + most;
   // Growing pauses: conditions that list tools or read /proc took a good part of the processor from what they waited for.
   for (let pause = 5; ; pause = Math.min(pause * 1.3, 50)) {
     const value = await condition();
     if (value !== false && value !== null && value !== undefined) {
       return value as Exclude<T, false | null | undefined>;
     }
-    if (performance.now() > end) throw new Error(`not within ${ms} ms: ${condition}`);
+    if (performance.now() > end) throw new Error(`not within ${most} ms: ${condition}`);
     await sleep(pause);
   }
 }

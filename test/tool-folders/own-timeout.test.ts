@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { PY_HEAD, pyTool, tsTool } from '../support/dock.ts';
 import { openDock } from '../support/open-dock.ts';
+import { patient } from '../support/patience.ts';
 import { waitFor } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
 import { useProcesses } from '../support/switch.ts';
@@ -60,7 +61,7 @@ for (const { name, file, spin, hello, skip } of cases) {
         expect((await dock.call('other_hello')).text).toBe('hello');
         expect((await spun).code).toBe('execution_timeout');
         // The gateway's own timeout is 60 s. A busy machine needs a few seconds at most.
-        expect(performance.now() - started).toBeLessThan(20_000);
+        expect(performance.now() - started).toBeLessThan(patient(20_000));
         expect((await dock.call('other_hello')).text).toBe('hello');
         await dock.answers('x_hello', 'hello');
       }
