@@ -207,12 +207,12 @@ describe('a watched file that is saved in place, with a pause', () => {
   }
 
   async function allSeen(seen: readonly string[][]): Promise<void> {
-    for (const end = Date.now() + 15_000; seen.some((texts) => texts.length === 0); await sleep(50))
-      if (Date.now() > end) throw new Error('a change was not noticed within 15 s');
+    for (const end = Date.now() + patient(15_000); seen.some((texts) => texts.length === 0); await sleep(50))
+      if (Date.now() > end) throw new Error('a change was not noticed in time');
     expect(new Set(seen.flat())).toEqual(new Set([after]));
   }
 
-  it('is not reported while the file is open for writing, at any prefix', { timeout: 30_000 }, async () => {
+  it('is not reported while the file is open for writing, at any prefix', async () => {
     const some = prefixes.filter((_, length) => length % 12 === 0);
     const { files, seen, close } = watchEach(some);
     const open = files.map((one) => openFile(one, 'w'));
@@ -230,13 +230,24 @@ describe('a watched file that is saved in place, with a pause', () => {
 
   it('is not reported between two writes a second apart that each open the file, at any shorter prefix', async () => {
     const shorter = prefixes.filter(({ length }) => length < before.length);
-    const { files, seen, close } = watchEach(shorter);
-    for (const [i, one] of files.entries()) write(one, shorter[i]!);
-    await sleep(1000);
-    expect(seen.flat()).toEqual([]);
-    for (const [i, one] of files.entries()) append(one, after.slice(shorter[i]!.length));
-    await allSeen(seen);
-    close();
+    // On a busy machine the pause becomes longer than a file has to rest. Such a try says nothing.
+    for (let tries = 0; ; tries += 1) {
+      const { files, seen, close } = watchEach(shorter);
+      const began = performance.now();
+      for (const [i, one] of files.entries()) write(one, shorter[i]!);
+      await sleep(1000);
+      const early = seen.flat();
+      for (const [i, one] of files.entries()) append(one, after.slice(shorter[i]!.length));
+      const pause = performance.now() - began;
+      if (pause > 1_500 && tries < 20) {
+        close();
+        continue;
+      }
+      expect(early).toEqual([]);
+      await allSeen(seen);
+      close();
+      return;
+    }
   });
 });
 
