@@ -37,3 +37,13 @@ it.each(['a', 'é', '字', '!', ' ', '\n', 'ab'])('does not take long for a long
   // Without cuts it takes minutes.
   expect(performance.now() - before).toBeLessThan(20_000);
 });
+
+it('knows the tokens of definitions that it has counted before, in another catalog', async () => {
+  const offer = { namespace: 'a', tool: ['one', 'two'] };
+  await meterTokens(catalogOf(offer).entries.tool.values());
+  const again = [...catalogOf(offer).entries.tool.values()];
+  const meter = await meterTokens(again);
+  expect(again.map((entry) => meter.of(entry))).toEqual(
+    again.map((entry) => encode(definitionOf(entry, 'legacy').toString()).length),
+  );
+});

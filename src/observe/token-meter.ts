@@ -3,7 +3,9 @@
  * load and 100 MB, so it is a process that ends with its work. What has to be quick uses the estimate of tokens.ts.
  */
 import { text } from 'node:stream/consumers';
+import { BoundedMap } from '../base/bounded-map.ts';
 import { GatewayError } from '../base/errors.ts';
+import { sha256 } from '../base/hash.ts';
 import { ownFile } from '../base/own-files.ts';
 import { startProcess } from '../base/start-process.ts';
 import { definitionOf, type Entry } from '../catalog/entry.ts';
@@ -19,6 +21,8 @@ export interface TokenMeter {
 }
 
 const known = new WeakMap<Entry, number>();
+/** By the hash of the definition: a changed catalog has new entries, and most of their definitions are the same. */
+const counted = new BoundedMap<string, number>(20_000);
 
 const METER: TokenMeter = {
   of: (entry) => known.get(entry) ?? tokensOf(entry),
@@ -53,9 +57,20 @@ let lastCount: Promise<unknown> = Promise.resolve();
 
 async function countUnknown(entries: Iterable<Entry>): Promise<void> {
   const wanted = [...new Set(entries)].filter((entry) => !known.has(entry));
-  if (wanted.length === 0) return;
-  const counts = await countTexts(wanted.map((entry) => definitionOf(entry, 'legacy').toString()));
-  for (const [i, entry] of wanted.entries()) known.set(entry, counts[i]!);
+  const rest: { entry: Entry; text: string; hash: string }[] = [];
+  for (const entry of wanted) {
+    const text = definitionOf(entry, 'legacy').toString();
+    const hash = sha256(text, 'base64');
+    const count = counted.get(hash);
+    if (count === undefined) rest.push({ entry, text, hash });
+    else known.set(entry, count);
+  }
+  if (rest.length === 0) return;
+  const counts = await countTexts(rest.map(({ text }) => text));
+  for (const [i, { entry, hash }] of rest.entries()) {
+    known.set(entry, counts[i]!);
+    counted.set(hash, counts[i]!);
+  }
 }
 
 /** How many tokens each text has. */
