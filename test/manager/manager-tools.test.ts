@@ -45,6 +45,15 @@ it('lists the tools of the seed, each with a title, a description, a strict sche
   expect(dock.connection.client.getInstructions()).toContain('list_namespaces');
 });
 
+it.each([
+  ['http://127.0.0.1:9/openapi.json', 'not an https address'],
+  ['https://127.0.0.1:9/openapi.json', 'Set repositories.from = "private"'],
+  ['/etc/passwd', 'address'],
+])('reads no OpenAPI document from %s, because only public addresses are allowed', async (document, words) => {
+  const { message } = await fails('install_from_openapi', { document, namespace: 'pets' });
+  expect(message).toContain(words);
+});
+
 describe('namespaces', () => {
   it('are listed with tools, secrets and state', async () => {
     expect(await call('list_namespaces')).toContainEqual({
