@@ -41,6 +41,21 @@ export function isPrivateAddress(address: string): boolean {
   return !publicIpv6.check(address, 'ipv6') || privateAddresses.check(address, 'ipv6');
 }
 
+/** Where clouds tell a machine its own credentials, and addresses of one cable. Nobody's authorization server is there. */
+const machineAddresses = new BlockList();
+machineAddresses.addSubnet('169.254.0.0', 16, 'ipv4');
+machineAddresses.addAddress('100.100.100.200', 'ipv4');
+machineAddresses.addSubnet('fe80::', 10, 'ipv6');
+machineAddresses.addAddress('fd00:ec2::254', 'ipv6');
+
+/** Whether an IP address belongs to the machine or cable that we are at, and leads nowhere else. */
+export function isMachineAddress(address: string): boolean {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  const plain = mapped ?? address;
+  const version = isIP(plain);
+  return version !== 0 && machineAddresses.check(plain, version === 4 ? 'ipv4' : 'ipv6');
+}
+
 /** The addresses of a host on the internet. Throws if one of them is private, or the name is unknown. */
 export async function publicAddresses(host: string, remedy: string): Promise<readonly string[]> {
   const name = host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');

@@ -6,8 +6,8 @@ import { loadConfig } from '../config/load.ts';
 import type { OAuthSettings } from '../config/oauth.ts';
 import { toMilliseconds } from '../config/units.ts';
 import type { Callback, CallbackPage } from '../logins/callback.ts';
-import type { GrantContext } from '../logins/grants.ts';
 import { type Login, loginName, readLogin, shownLogin } from '../logins/record.ts';
+import type { GrantContext } from '../logins/token.ts';
 import type { HttpLaunch } from '../sources/http.ts';
 import { createVault } from '../sources/vault.ts';
 import { openSecretStore, type SecretStore } from '../store/secrets.ts';
@@ -148,7 +148,13 @@ async function logInTo(
     const store = await openStore();
     const made =
       options.device === true
-        ? await atDevice(key, (redirect) => grants.startDeviceLogin(context, challenge, before, redirect), before, io)
+        ? await atDevice(
+            key,
+            (redirect, over) => grants.startDeviceLogin(context, challenge, before, redirect, over),
+            before,
+            options,
+            io,
+          )
         : await inBrowser(
             key,
             (redirect) => grants.startLogin(context, challenge, before, redirect),
@@ -188,29 +194,36 @@ async function inBrowser(
   ]);
   const port = callbackPort ?? portOf(before);
   const callback = await openCallback(port, callbackPort === undefined);
-  const patience = patienceOf(options);
-  let timer: NodeJS.Timeout | undefined;
+  const end = endOf(key, options, io);
   try {
-    const started = await start(callback.redirect);
+    const started = await Promise.race([start(callback.redirect), end.reached]);
     const returned = whenReturned(key, started, callback, problem);
-    const late = new Promise<never>((_, reject) => {
-      const text = `Nobody logged in to "${key}" in time. Run toolgate login ${key} again.`;
-      timer = setTimeout(() => reject(new GatewayError('usage', text)), patience);
-    });
     const pasted = whenPasted(started, io);
     const mayOpen = options['no-browser'] !== true && openBrowser(started.address, io);
     const what = mayOpen ? 'A browser opens to log in to' : 'Open this address to log in to';
     io.stderr.write(`${what} ${plain(key)}:\n  ${plain(started.address)}\n`);
     if (hasTerminal(io)) note('If the browser is on another machine, paste the address here that it ends up at.', io);
-    const stopped = new Promise<never>((_, reject) => {
-      for (const signal of ['SIGINT', 'SIGTERM'] as const)
-        io.once(signal, () => reject(new GatewayError('cancelled', 'The login was stopped. Nothing was changed.')));
-    });
-    return await Promise.race([returned, pasted.done, late, stopped]).finally(pasted.stop);
+    return await Promise.race([returned, pasted.done, end.reached]).finally(pasted.stop);
   } finally {
-    clearTimeout(timer);
+    end.stop();
     await callback.close();
   }
+}
+
+/** Nobody has to wait for a person for ever: rejects if they take too long, or stop the command. */
+function endOf(key: string, options: Options, io: CommandIo): { readonly reached: Promise<never>; stop(): void } {
+  const patience = patienceOf(options);
+  let stop = () => {};
+  const reached = new Promise<never>((_, reject) => {
+    const text = `Nobody logged in to "${key}" in time. Run toolgate login ${key} again.`;
+    const timer = setTimeout(() => reject(new GatewayError('usage', text)), patience);
+    stop = () => clearTimeout(timer);
+    for (const signal of ['SIGINT', 'SIGTERM'] as const)
+      io.once(signal, () => reject(new GatewayError('cancelled', 'The login was stopped. Nothing was changed.')));
+  });
+  // It may come before anybody waits for it.
+  reached.catch(() => {});
+  return { reached, stop };
 }
 
 function patienceOf({ timeout = PATIENCE }: Options): number {
@@ -264,8 +277,11 @@ function whenPasted(
       if (!line.includes('\n')) return;
       const address = line.trim();
       line = '';
-      if (!URL.canParse(address)) return;
-      started.finish(new URL(address).searchParams).then(resolve, reject);
+      if (address === '') return;
+      const parameters = URL.canParse(address) ? new URL(address).searchParams : null;
+      if (parameters?.get('state') === started.state) started.finish(parameters).then(resolve, reject);
+      else
+        note('This is not where this login ends. Paste the whole address that the browser shows after you agreed.', io);
     };
     io.stdin.on('data', hear);
     stop = () => {
@@ -278,15 +294,24 @@ function whenPasted(
 
 async function atDevice(
   key: string,
-  start: (redirect: string) => ReturnType<StartDeviceLogin>,
+  start: (redirect: string, over: AbortSignal) => ReturnType<StartDeviceLogin>,
   before: Login | null,
+  options: Options,
   io: CommandIo,
 ): Promise<Login> {
+  const end = endOf(key, options, io);
+  const over = new AbortController();
   // Nothing returns there, but a client is registered with an address.
-  const { address, code, complete, done } = await start(before?.redirect ?? 'http://127.0.0.1/callback');
-  io.stderr.write(`Open this address on any device to log in to ${plain(key)}:\n  ${plain(complete ?? address)}\n`);
-  io.stderr.write(`The code is ${paint('bold', plain(code), io, 'stderr')}\n`);
-  return done;
+  const redirect = before?.redirect ?? 'http://127.0.0.1/callback';
+  const started = start(redirect, over.signal).then(({ address, code, complete, done }) => {
+    io.stderr.write(`Open this address on any device to log in to ${plain(key)}:\n  ${plain(complete ?? address)}\n`);
+    io.stderr.write(`The code is ${paint('bold', plain(code), io, 'stderr')}\n`);
+    return done;
+  });
+  return Promise.race([started, end.reached]).finally(() => {
+    end.stop();
+    over.abort();
+  });
 }
 
 export async function logout([wanted]: readonly string[], options: Options, io: CommandIo): Promise<number> {
@@ -298,7 +323,12 @@ export async function logout([wanted]: readonly string[], options: Options, io: 
   const name = wanted === undefined ? null : loginName(wanted, options.agent ?? null);
   const meant = [...logins].filter(([one]) => name === null || one === name);
   if (meant.length === 0) {
-    const text = wanted === undefined ? 'Nobody is logged in.' : `Nobody is logged in to "${wanted}".`;
+    const isKnown = wanted === undefined || config.servers.some(({ key }) => key === wanted);
+    const who = options.agent === undefined ? '' : ` for the agent "${options.agent}"`;
+    const text =
+      wanted === undefined
+        ? 'Nobody is logged in.'
+        : `Nobody is logged in to "${wanted}"${who}.${isKnown ? '' : didYouMean(wanted, serversIn(logins))}`;
     return printResult(options, [], text, io);
   }
   if (name === null && options.yes !== true && !(await confirm(`End ${meant.length} logins?`, io))) return 1;
@@ -308,12 +338,37 @@ export async function logout([wanted]: readonly string[], options: Options, io: 
   for (const [one, text] of meant) {
     const [server, agent = null] = JSON.parse(one) as [string, string?];
     const made = JSON.parse(text) as Login;
-    const guard = await createGuard(made.url);
-    const isRevoked = await revoke(made, { settings: { grant: 'login' }, guard }).finally(() => guard.close());
+    const { settings, authorities } = await connectionOf(config, server);
+    const guard = await createGuard(made.url, authorities);
+    const isRevoked = await revoke(made, { settings, guard }).finally(() => guard.close());
     await store.setLogin(one, null);
     ended.push({ server, ...(agent !== null && { agent }), revoked: isRevoked });
     const more = isRevoked ? '' : ' The server was not told: it offers no way, or could not be reached.';
     if (options.json !== true) print(`Logged out of ${plain(server)}.${more}`, io);
   }
   return options.json === true ? printResult(options, ended, '', io) : 0;
+}
+
+/** The servers that somebody is logged in to. */
+function serversIn(logins: ReadonlyMap<string, string>): string[] {
+  return [...new Set([...logins.keys()].map((name) => (JSON.parse(name) as [string])[0]))];
+}
+
+/** How the authorization server of this server is reached. It may be in the configuration no longer, or without its secrets. */
+async function connectionOf(
+  config: Config,
+  key: string,
+): Promise<{ readonly settings: OAuthSettings; readonly authorities?: string[] }> {
+  const settings: OAuthSettings = { grant: 'login' };
+  const server = config.servers.find((one) => one.key === key);
+  if (server?.launch.kind !== 'http') return { settings };
+  const vault = createVault({ dataDir: config.dataDir, vault: () => config.vault, learn: () => {} });
+  const { certificatesOf } = await import('../logins/probe.ts');
+  try {
+    const launch = (await vault.fill(server)).launch as HttpLaunch;
+    const { ca } = certificatesOf(launch);
+    return { settings: launch.oauth || settings, ...(ca !== undefined && { authorities: [ca] }) };
+  } catch {
+    return { settings };
+  }
 }

@@ -1,8 +1,9 @@
 /** A login that the gateway itself starts, because the caller of a tool can be sent to an address. */
 import { type CallbackPage, openCallback } from './callback.ts';
 import type { LoginChallenge } from './challenge.ts';
-import { type GrantContext, grantProblem, startLogin } from './grants.ts';
+import { grantProblem, startLogin } from './grants.ts';
 import type { Login } from './record.ts';
+import type { GrantContext } from './token.ts';
 
 export interface AskedLogin {
   /** What the person opens. */

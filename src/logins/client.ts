@@ -10,10 +10,10 @@ import type { FetchGuard } from './guarded-fetch.ts';
 import type { Login, RegisteredClient } from './record.ts';
 
 /** What the library needs for every request. */
-export function httpOptions({ fetch, isHome }: FetchGuard) {
+export function httpOptions({ fetch, mayBePlain }: FetchGuard) {
   return {
     [oauth.customFetch]: fetch as unknown as typeof globalThis.fetch,
-    [oauth.allowInsecureRequests]: isHome,
+    [oauth.allowInsecureRequests]: mayBePlain,
   } as const;
 }
 

@@ -135,10 +135,15 @@ function checkEndpoints(server: AuthorizationServer): AuthorizationServer {
   for (const name of ENDPOINTS) {
     const address = server[name];
     if (address === undefined) continue;
-    if (typeof address !== 'string' || !URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol))
-      throw broken(`has an authorization server whose ${name} is not an address on the web. It is refused`);
+    requireWeb(address, name);
   }
   return server;
+}
+
+/** Throws unless a person may be sent to this address. `name`: what the authorization server calls it. */
+export function requireWeb(address: unknown, name: string): void {
+  if (typeof address !== 'string' || !URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol))
+    throw broken(`has an authorization server whose ${name} is not an address on the web. It is refused`);
 }
 
 /** The endpoints of the first revision, for servers that describe nothing. */

@@ -7,9 +7,16 @@ import { IDENTITY, INSTANCE_KEY } from '../base/version.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { ClientChannel } from '../protocol/contract.ts';
 import { SERVER_INFO, TASKS } from '../protocol/meta.ts';
-import { ALL_REVISIONS, type Era, isRevision, LATEST_REVISION, MODERN_REVISION } from '../protocol/revisions.ts';
+import {
+  ALL_REVISIONS,
+  type Era,
+  isRevision,
+  LATEST_REVISION,
+  MODERN_REVISION,
+  REVISIONS,
+} from '../protocol/revisions.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
-import { ask, startAsking, UpstreamError } from './ask.ts';
+import { ask, type OwnRequest, startAsking, UpstreamError } from './ask.ts';
 import type { Connection } from './connection.ts';
 import { listenRequest } from './listening.ts';
 import { HEADER_MISMATCH, REVISION_UNSUPPORTED } from './refusals.ts';
@@ -82,8 +89,17 @@ export async function performHandshake(
 ): Promise<Handshake> {
   const _meta = { [INSTANCE_KEY]: instance };
   const introduction = { ...introductionFor(client), _meta };
-  if (!probe) return enterLegacy(connection, await ask(connection, 'initialize', introduction, timeout));
   const deadline = Date.now() + timeout;
+  const introduce = (): OwnRequest => {
+    const asked = startAsking(connection, 'initialize', introduction, Math.max(1, deadline - Date.now()));
+    const withEarlier = (error: unknown) => {
+      const protocolVersion = namedEarlier(error);
+      if (protocolVersion === null) throw error;
+      return ask(connection, 'initialize', { ...introduction, protocolVersion }, Math.max(1, deadline - Date.now()));
+    };
+    return { ...asked, answer: asked.answer.catch(withEarlier) };
+  };
+  if (!probe) return enterLegacy(connection, await introduce().answer);
   connection.speak?.('modern', MODERN_REVISION);
   let discover = startAsking(connection, 'server/discover', { _meta }, timeout);
   const again = (error: unknown) => {
@@ -95,7 +111,7 @@ export async function performHandshake(
   const first = await Promise.race([discovered, silence(Math.min(PROBE_WAIT, timeout / 2))]);
   if (first !== null && first !== 'silent') return enterModern(connection, first);
   connection.speak?.('legacy', null);
-  const initialize = startAsking(connection, 'initialize', introduction, Math.max(1, deadline - Date.now()));
+  const initialize = introduce();
   if (first === null) return enterLegacy(connection, await initialize.answer);
   const winner = await firstOf(discovered, initialize.answer);
   if (Buffer.isBuffer(winner)) {
@@ -201,6 +217,14 @@ function namesModern(error: unknown): boolean {
   if (!(error instanceof UpstreamError) || error.code !== REVISION_UNSUPPORTED) return false;
   const supported = (error.data as { supported?: unknown } | null)?.supported;
   return Array.isArray(supported) && supported.includes(MODERN_REVISION);
+}
+
+/** The newest revision of ours that a server names while it refuses `initialize`, other than the one it was asked with. */
+function namedEarlier(error: unknown): string | null {
+  if (!(error instanceof UpstreamError)) return null;
+  const supported = (error.data as { supported?: unknown } | null)?.supported;
+  if (!Array.isArray(supported)) return null;
+  return REVISIONS.find((revision) => revision !== LATEST_REVISION && supported.includes(revision)) ?? null;
 }
 
 /** Null if the failure of `server/discover` shows that the server is legacy. Throws any other failure. */

@@ -7,9 +7,9 @@ import type { Launch } from '../config/launch.ts';
 import type { OAuthSettings } from '../config/oauth.ts';
 import type { AskedLogin } from '../logins/asked-login.ts';
 import { type LoginChallenge, readChallenge } from '../logins/challenge.ts';
-import type { GrantContext } from '../logins/grants.ts';
 import type { Prover } from '../logins/proof.ts';
 import { type Login, loginName, personOf, readLogin, type ShownLogin, shownLogin } from '../logins/record.ts';
+import type { GrantContext } from '../logins/token.ts';
 import { type Clean, createClean } from '../secrets/clean.ts';
 import { NoFault } from './tickets.ts';
 
@@ -384,7 +384,8 @@ export class ServerLogin {
     try {
       if (this.#settings.grant !== 'login') {
         const known = login === null || wanted === null ? login : { ...login, wanted };
-        const made = await grants.obtain(context, this.#challenge, known, this.#subject());
+        const { obtain } = await import('../logins/unattended.ts');
+        const made = await obtain(context, this.#challenge, known, this.#subject());
         await this.#store.write(this.#name, made, false);
       } else await this.#store.alone(() => this.#refresh(login, context, grants));
     } catch (error) {

@@ -118,7 +118,7 @@ async function overview() {
 }
 
 async function logIn() {
-  const args = [bin, 'login', 'suite', '--no-browser', '--timeout', '10s', '--config', config];
+  const args = [bin, 'login', 'suite', '--no-browser', '--timeout', '40s', '--config', config];
   const { exitCode } = await run(args, async (text) => {
     const address = /^\s+(https?:\/\/\S+)$/m.exec(text)?.[1];
     if (address === undefined) return false;

@@ -5,8 +5,9 @@ import { syncBuiltinESMExports } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readChallenge } from '../../src/logins/challenge.ts';
-import { grantProblem, startLogin } from '../../src/logins/grants.ts';
+import { grantProblem, startDeviceLogin, startLogin } from '../../src/logins/grants.ts';
 import { createGuard, type FetchGuard } from '../../src/logins/guarded-fetch.ts';
+import { obtain } from '../../src/logins/unattended.ts';
 
 const REDIRECT = 'http://127.0.0.1:9/callback';
 let origin: string;
@@ -180,17 +181,134 @@ describe('an answer to a login', () => {
   });
 });
 
+describe('an authorization server', () => {
+  it('cannot pass a code or a registration on to another place by a redirect', async () => {
+    pages['/token'] = `${origin}/elsewhere`;
+    const started = await start();
+    const code = new URLSearchParams({ code: 'c', state: started.state, iss: origin });
+    expect(await problemOf(started.finish(code))).toContain('whose answer is refused');
+    expect(visited).toContain('/token');
+    pages['/register'] = '/register';
+    expect(await problemOf(start())).toContain('whose answer is refused');
+    expect(visited.filter((path) => path === '/register')).toHaveLength(2);
+    expect(visited).not.toContain('/elsewhere');
+  });
+
+  it('cannot send the person at another device to a script', async () => {
+    const device = { verification_uri: 'javascript:alert(1)', user_code: 'x', device_code: 'y', expires_in: 60 };
+    pages = {
+      ...pages,
+      '/device': device,
+      [ISSUER]: { ...issuer(), device_authorization_endpoint: `${origin}/device` },
+    };
+    const over = AbortSignal.timeout(5_000);
+    const work = startDeviceLogin(
+      { url: `${origin}/mcp`, settings: { grant: 'login' }, guard },
+      null,
+      null,
+      REDIRECT,
+      over,
+    );
+    expect(await problemOf(work)).toContain('verification_uri is not an address on the web');
+  });
+});
+
+/** Names that are looked up have these addresses, one after another; the last one stays. */
+async function withNames(answers: readonly string[][], work: () => Promise<void>): Promise<void> {
+  const left = [...answers];
+  const next = () => (left.length > 1 ? left.shift()! : left[0]!).map((address) => ({ address, family: 4 }));
+  const mocked = vi
+    .spyOn(dns, 'lookup')
+    .mockImplementation(((_: string, __: object, done: (...all: unknown[]) => void) => done(null, next())) as never);
+  syncBuiltinESMExports();
+  try {
+    await work();
+  } finally {
+    mocked.mockRestore();
+    syncBuiltinESMExports();
+  }
+}
+
+describe('a server that says it is around here', () => {
+  const ask = async (own: FetchGuard, address: string) =>
+    grantProblem(
+      await own.fetch(address).then(
+        () => 'nothing',
+        (error: unknown) => error,
+      ),
+    );
+
+  it('is believed only if all its addresses are', async () => {
+    await withNames([['10.0.0.5', '93.184.216.34']], async () => {
+      const own = await createGuard('https://evil.example/mcp');
+      expect(own.isHome).toBe(false);
+      await own.close();
+    });
+  });
+
+  it('cannot make us fetch what is not encrypted, if it is encrypted itself', async () => {
+    await withNames([['10.0.0.5']], async () => {
+      const own = await createGuard('https://evil.example/mcp');
+      expect(own).toMatchObject({ isHome: true, mayBePlain: false });
+      expect(await ask(own, `${origin}/x`)).toContain('is not encrypted');
+      await own.close();
+      const plain = await createGuard('http://mcp.corp.example/mcp');
+      expect(plain).toMatchObject({ isHome: true, mayBePlain: true });
+      await plain.close();
+    });
+    expect(visited).toEqual([]);
+  });
+
+  it.each([
+    'http://169.254.169.254/latest/meta-data',
+    'http://[::ffff:169.254.169.254]/x',
+    'http://[fe80::1]/x',
+    'http://[fd00:ec2::254]/x',
+    'http://100.100.100.200/x',
+  ])('cannot make us fetch %s, where clouds give credentials to machines', async (address) => {
+    expect(await ask(guard, address)).toContain('leads to a private address');
+  });
+
+  it('cannot make us fetch it by a name either', async () => {
+    await withNames([['169.254.169.254']], async () => {
+      expect(await ask(guard, 'http://metadata.example/x')).toContain('leads to a private address');
+    });
+  });
+});
+
+it('the identity provider that the operator names may be in the own network, also for a server on the internet', async () => {
+  const server = 'https://mcp.example/mcp';
+  const elsewhere = { ...issuer(), issuer: 'https://auth.example', token_endpoint: 'https://auth.example/token' };
+  const answers: Record<string, unknown> = {
+    'https://mcp.example/.well-known/oauth-protected-resource/mcp': {
+      resource: server,
+      authorization_servers: ['https://auth.example'],
+    },
+    'https://auth.example/.well-known/oauth-authorization-server': elsewhere,
+    'https://auth.example/token': { access_token: 'final', token_type: 'bearer' },
+  };
+  const asked: string[] = [];
+  const internet: FetchGuard = {
+    isHome: false,
+    mayBePlain: false,
+    close: async () => {},
+    async fetch(address) {
+      asked.push(address);
+      return Response.json(answers[address] ?? {}, { status: address in answers ? 200 : 404 });
+    },
+  };
+  pages['/token'] = { access_token: 'grant', token_type: 'N_A', issued_token_type: 'x' };
+  const idp = { issuer: origin, clientId: 'toolgate', idToken: 'who' };
+  const settings = { grant: 'enterprise', clientId: 'toolgate', clientSecret: 's', idp } as const;
+  const login = await obtain({ url: server, settings, guard: internet }, null, null, null);
+  expect(login.token).toBe('final');
+  expect(visited).toEqual([ISSUER, '/token']);
+  expect(asked.filter((address) => address.startsWith(origin))).toEqual([]);
+});
+
 describe('a server on the internet', () => {
   it('cannot lead us home by a name whose address changes between look-ups', async () => {
-    const answers = [{ address: '93.184.216.34', family: 4 }, ...Array(9).fill({ address: '127.0.0.1', family: 4 })];
-    const next = () => answers.shift()!;
-    const ofPromises = vi.spyOn(dns.promises, 'lookup').mockImplementation((async () => [next()]) as never);
-    const ofCallbacks = vi
-      .spyOn(dns, 'lookup')
-      .mockImplementation(((_: string, __: object, done: (...all: unknown[]) => void) =>
-        done(null, [next()])) as never);
-    syncBuiltinESMExports();
-    try {
+    await withNames([['93.184.216.34'], ['127.0.0.1']], async () => {
       const { port } = new URL(origin);
       const strict = await createGuard(`https://changing.example:${port}/mcp`);
       // It looked like one on the internet, and leads here when it is fetched.
@@ -205,11 +323,7 @@ describe('a server on the internet', () => {
       server.off('connection', count);
       expect(connected).toBe(0);
       await strict.close();
-    } finally {
-      ofPromises.mockRestore();
-      ofCallbacks.mockRestore();
-      syncBuiltinESMExports();
-    }
+    });
   });
 
   it.each([

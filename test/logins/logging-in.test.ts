@@ -1,6 +1,7 @@
 /** A person logs in to a server that asks for it: the command, the running gateway, and what is kept. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { LoggingMessageNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type AuthorizationServer, startProvider } from '../support/authorization-server.ts';
 import { filesIn } from '../support/canary.ts';
@@ -11,6 +12,8 @@ import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
 import { KEY, logIn } from './login.ts';
 
+/** A JWT, as the provider issues them. */
+const TOKEN = /eyJ[\w-]{20,}\./;
 let provider: AuthorizationServer;
 let guarded: GuardedServer;
 let gateway: StdioGateway;
@@ -23,8 +26,8 @@ beforeAll(async () => {
 });
 
 const toolNames = async () => (await gateway.client.listTools()).tools.map(({ name }) => name);
-const call = async (name: string) => {
-  const { content } = await gateway.client.callTool({ name, arguments: {} });
+const call = async (name: string, args: object = {}) => {
+  const { content } = await gateway.client.callTool({ name, arguments: { ...args } });
   return (content as { text: string }[])[0]!.text;
 };
 const run = (...args: string[]) => runCli(args, { cwd: gateway.cwd, env: KEY });
@@ -52,9 +55,24 @@ describe('a server that asks who its callers are', () => {
   });
 
   it('does not show the token to the model, in the log or in a file', async () => {
+    const { client } = gateway;
+    const logged: string[] = [];
+    client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => {
+      logged.push(JSON.stringify(params.data));
+    });
+    await client.setLoggingLevel('debug');
     expect(await call('remote_token')).toBe('you sent Bearer [redacted]');
+    expect(await call('remote_token', { as: 'log' })).toBe('logged');
+    await waitFor(() => logged.some((text) => text.includes('you sent Bearer [redacted]')));
+    for (const as of ['error', 'failure']) {
+      const answer = await client.callTool({ name: 'remote_token', arguments: { as } }).catch((error) => error);
+      const text = `${JSON.stringify(answer)} ${answer.message} ${JSON.stringify(answer.data)}`;
+      expect(text, as).not.toMatch(TOKEN);
+      if (as === 'error') expect(text).toContain('you sent Bearer [redacted]');
+    }
+    expect(logged.join()).not.toMatch(TOKEN);
     const written = [...filesIn(gateway.cwd), ['the log', gateway.stderr()] as const];
-    for (const [name, text] of written) expect(text, name).not.toMatch(/eyJ[\w-]{20,}\./);
+    for (const [name, text] of written) expect(text, name).not.toMatch(TOKEN);
     expect(readFileSync(join(gateway.cwd, '.toolgate', 'secrets.enc'), 'utf8')).toContain('"cipher":"fernet"');
   });
 

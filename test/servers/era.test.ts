@@ -141,6 +141,28 @@ describe('era detection over HTTP', () => {
       throw new Fault(-32_022, 'Unsupported protocol version', { data: { supported } });
     },
   });
+  /** Refuses the modern revision once, although it speaks it. */
+  const hesitant = (): Methods => {
+    let isFirst = true;
+    const { 'server/discover': discover, ...rest } = modernMethods();
+    return {
+      ...rest,
+      'server/discover': (...all) => {
+        if (!isFirst) return discover!(...all);
+        isFirst = false;
+        throw new Fault(-32_022, 'Unsupported protocol version', { data: { supported: ['2026-07-28'] } });
+      },
+    };
+  };
+  /** Refuses `initialize` with other revisions than its own, as the specification shows it, in place of answering with its own. */
+  const strict = (...supported: string[]): Methods => ({
+    ...legacyMethods(),
+    initialize: ({ protocolVersion }) => {
+      if (!supported.includes(String(protocolVersion)))
+        throw new Fault(-32_602, 'Unsupported protocol version', { data: { supported, requested: protocolVersion } });
+      return { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'strict', version: '1' } };
+    },
+  });
   const refusal = '{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: Server not initialized"}}';
   const INITIALIZED = 'server/discover initialize notifications/initialized';
 
@@ -156,6 +178,17 @@ describe('era detection over HTTP', () => {
       () => startServer(legacyMethods(unsupported(['2025-06-18', '2025-11-25']))),
       LEGACY,
       INITIALIZED,
+    ],
+    'refuses-ours-and-names-it': [() => startServer(hesitant()), MODERN, 'server/discover server/discover'],
+    'refuses-initialize-and-names-older': [
+      () => startServer(strict('2024-11-05', '2025-06-18')),
+      /^up, 1 tool, protocol 2025-06-18/,
+      'server/discover initialize initialize notifications/initialized',
+    ],
+    'refuses-initialize-and-names-unknown': [
+      () => startServer(strict('2023-01-01')),
+      'Unsupported protocol version',
+      'server/discover initialize',
     ],
     'supports-unknown': [
       () => startServer(legacyMethods(unsupported(['2031-01-01']))),

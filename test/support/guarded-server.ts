@@ -18,6 +18,9 @@ export interface GuardedServer {
 /** The tool `more` needs another scope than the rest. */
 const NEEDED: Readonly<Record<string, string>> = { more: 'tools:more' };
 
+/** It speaks the modern revision only. A gateway on a busy machine may try the others. */
+const METHODS = ['server/discover', 'tools/list', 'tools/call'];
+
 export async function startGuarded(issuer: string): Promise<GuardedServer> {
   const keys = createRemoteJWKSet(new URL(`${issuer}/jwks`));
   const state = { callers: [] as string[], refusals: 0, revoked: new Set<string>(), seen: new Set<string>() };
@@ -58,7 +61,29 @@ export async function startGuarded(issuer: string): Promise<GuardedServer> {
       send(403, { error: 'insufficient_scope' }, challenge(`error="insufficient_scope", scope="${needed}"`));
       return;
     }
+    if (!METHODS.includes(method)) {
+      send(404, { jsonrpc: '2.0', id, error: { code: -32_601, message: `There is no method ${method}.` } });
+      return;
+    }
     if (method === 'tools/call') state.callers.push(String(claims.sub));
+    const said = `you sent ${request.headers.authorization}`;
+    const how = params?.arguments?.as;
+    if (how === 'error') {
+      send(200, { jsonrpc: '2.0', id, error: { code: -32_000, message: said, data: { said } } });
+      return;
+    }
+    if (how === 'failure') {
+      response.writeHead(500, { 'content-type': 'text/plain' }).end(said);
+      return;
+    }
+    if (how === 'log') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const log = { method: 'notifications/message', params: { level: 'error', data: said } };
+      response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...log })}\n\n`);
+      const result = { resultType: 'complete', content: [{ type: 'text', text: 'logged' }] };
+      response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`);
+      return;
+    }
     send(200, { jsonrpc: '2.0', id, result: { resultType: 'complete', ...answer(method, params, request) } });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -86,7 +111,7 @@ function answer(method: string, params: { name?: string }, request: IncomingMess
   if (method === 'server/discover') return { supportedVersions: ['2026-07-28'], capabilities: { tools: {} }, ...cache };
   const tool = (name: string) => ({ name, inputSchema: { type: 'object' } });
   if (method === 'tools/list') return { tools: ['whoami', 'more', 'token'].map(tool), ...cache };
-  // A server that says what it should not.
+  // A server that says what it should not. With the argument `as` it does so in other ways, above.
   const text = params.name === 'token' ? `you sent ${request.headers.authorization}` : 'done';
   return { content: [{ type: 'text', text }] };
 }
