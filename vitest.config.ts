@@ -7,6 +7,7 @@ const soak = process.env.SOAK === '1';
 const isWide = process.env.WIDE === '1';
 /** Long tests that cover what others cover too, or more of the same. They run with `npm run test:wide`. */
 const WIDE = [
+  'test/clients/conformance-client.test.ts',
   'test/clients/conformance-direct.test.ts',
   'test/clients/conformance-crossing.test.ts',
   'test/clients/mcporter.test.ts',
@@ -20,8 +21,11 @@ const WIDE = [
   'test/docs/pages-3.test.ts',
   'test/docs/pages-4.test.ts',
   'test/logins/asked-login.test.ts',
+  'test/logins/bound-tokens.test.ts',
   'test/logins/device.test.ts',
   'test/logins/lost-renewal.test.ts',
+  'test/logins/page-processes.test.ts',
+  'test/logins/token-exchange.test.ts',
   'test/logins/two-agents.test.ts',
   'test/activation/real-servers.test.ts',
   'test/cli/init-killed.test.ts',

@@ -35,7 +35,7 @@ import { backUp, type Repair, repairables, setAside } from './doctor-files.ts';
 import { firstListLines } from './first-list.ts';
 import { loadOptions, type Options } from './options.ts';
 import { noteNoneRuns, runningGateways } from './running.ts';
-import { loginText, timeText } from './server-rows.ts';
+import { agentsText, loginText, timeText } from './server-rows.ts';
 import { progressText } from './session.ts';
 import { readStatus } from './status.ts';
 import { paint, plain, printResult, warn, withSpinner } from './terminal.ts';
@@ -425,7 +425,7 @@ function serverFindings(
   const statuses = gateway.statuses().filter(({ state }) => state !== 'broken' && state !== 'untrusted');
   if (statuses.length === 0 && gateway.config.broken.length === 0)
     return [{ level: 'warning', about: 'servers', message: 'No servers are configured.' }];
-  return statuses.map(({ key, present, state, detail, revision, required, stderr, login }): Diagnosis => {
+  return statuses.map(({ key, present, state, detail, revision, required, stderr, login, agentLogins }): Diagnosis => {
     if (!present || state === 'locked') {
       const [note] = notes.get(key) ?? [];
       return {
@@ -438,7 +438,8 @@ function serverFindings(
     const tools = [...gateway.catalog.entries.tool.values()].filter(({ sourceKey }) => sourceKey === key).length;
     const protocol = revision === null ? '' : `, protocol ${revision}`;
     const who = login === undefined ? '' : `, ${loginText(login)}`;
-    const message = `${`${state}, ${counted(tools, 'tool')}${protocol} ${detail}`.trim()}${who}`;
+    const agents = agentsText(agentLogins).map((text) => `; ${text}`);
+    const message = `${`${state}, ${counted(tools, 'tool')}${protocol} ${detail}`.trim()}${who}${agents}`;
     return { level: 'ok', about: key, message };
   });
 }

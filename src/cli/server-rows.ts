@@ -53,8 +53,24 @@ export function timeText(time: string): string {
   return day === new Date().toLocaleDateString('sv-SE') ? clock! : `${day} ${clock}`;
 }
 
-function loginOf({ login, detail }: ServerRow): string {
-  return login === undefined ? '' : `${detail === '' ? '' : ', '}${loginText(login)}`;
+function loginOf({ login, agentLogins, detail }: ServerRow): string {
+  const texts = [...(login === undefined ? [] : [loginText(login)]), ...agentsText(agentLogins)];
+  return texts.length === 0 ? '' : `${detail === '' ? '' : ', '}${texts.join('; ')}`;
+}
+
+/** How many agents are named. `--json` names all. */
+const MOST_AGENTS = 3;
+
+/** `agents: ada as ada@example.com, bob`; nothing for a server with one login for all. */
+export function agentsText(logins: ServerStatus['agentLogins']): string[] {
+  if (logins === undefined) return [];
+  if (logins.length === 0) return ['no agent has a login'];
+  const named = logins.slice(0, MOST_AGENTS).map(({ agent, who, expires, renews }) => {
+    const as = who === undefined || who === agent ? '' : ` as ${who}`;
+    return `${agent}${as}${expires === null || renews ? '' : ` until ${timeText(expires)}`}`;
+  });
+  const more = logins.length - named.length;
+  return [`agents: ${named.join(', ')}${more === 0 ? '' : ` and ${more} more`}`];
 }
 
 /** `logged in as ada@example.com, until 18:30:00` */

@@ -347,6 +347,7 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
       present: vault.present,
       offerPage: vault.offerPage,
       shownLogin: vault.shownLogin,
+      agentLogins: vault.agentLogins,
       async reload() {
         await changes.change({ secrets: true });
         return vault.problem;

@@ -83,3 +83,25 @@ export function shownLogin({ who, issuer, expires, refreshToken, scopes }: Login
     scopes,
   };
 }
+
+/** The login of one agent, or of one person who uses an agent. */
+export interface AgentLogin extends ShownLogin {
+  /** The agent; for a person in a JWT or a certificate, their name there. */
+  readonly agent: string;
+}
+
+/** The logins of agents to this server that still have a token, by agent. */
+export function agentLogins(logins: ReadonlyMap<string, string>, server: string, url: string): AgentLogin[] {
+  const found: AgentLogin[] = [];
+  for (const [name, text] of logins) {
+    const [key, agent] = JSON.parse(name) as [string, string?];
+    const login = key === server && agent !== undefined ? readLogin(text, url) : null;
+    if (login?.token !== undefined) found.push({ agent: personName(agent!), ...shownLogin(login) });
+  }
+  return found.sort((a, b) => (a.agent < b.agent ? -1 : 1));
+}
+
+/** The other way around than `personOf`. */
+function personName(agent: string): string {
+  return agent.startsWith('[') ? ((JSON.parse(agent) as string[])[1] ?? agent) : agent;
+}

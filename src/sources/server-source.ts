@@ -228,6 +228,7 @@ class KeptServerSource implements ServerSource, KeptServer {
 
   status(): SourceStatus {
     const login = this.#context.vault.shownLogin(this.config);
+    const agentLogins = this.#context.vault.agentLogins(this.config);
     return {
       ...this.#states.report(),
       revision: this.#handshake?.revision ?? null,
@@ -237,6 +238,7 @@ class KeptServerSource implements ServerSource, KeptServer {
       stderr: this.#context.redact(this.#stderr.text()),
       problems: this.#problems,
       ...(login !== null && { login }),
+      ...(agentLogins !== null && { agentLogins }),
     };
   }
 

@@ -5,7 +5,7 @@ import type { Kind, Offer } from '../catalog/item.ts';
 import type { EnvVars } from '../config/expand.ts';
 import type { LimitsConfig } from '../config/limits.ts';
 import type { ServerConfig } from '../config/servers.ts';
-import type { ShownLogin } from '../logins/record.ts';
+import type { AgentLogin, ShownLogin } from '../logins/record.ts';
 import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { Message } from '../protocol/message.ts';
@@ -31,6 +31,8 @@ export interface SourceStatus extends StateReport {
   readonly problems: readonly FileProblem[];
   /** Who Toolgate is logged in as; absent if the server did not ask. */
   readonly login?: ShownLogin;
+  /** Which agents have a login of their own; absent if the server has one for all. */
+  readonly agentLogins?: readonly AgentLogin[];
 }
 
 /** What every source can do. Optional members are absent if the source has nothing to do for them. */

@@ -12,7 +12,15 @@ import type { Launch } from '../config/launch.ts';
 import { fillLaunch, secretsIn } from '../config/launch-secrets.ts';
 import type { VaultConfig } from '../config/secrets-key.ts';
 import type { ServerConfig } from '../config/servers.ts';
-import { type Login, loginName, readLogin, type ShownLogin, shownLogin } from '../logins/record.ts';
+import {
+  type AgentLogin,
+  agentLogins,
+  type Login,
+  loginName,
+  readLogin,
+  type ShownLogin,
+  shownLogin,
+} from '../logins/record.ts';
 import { type Clean, createClean } from '../secrets/clean.ts';
 import { loginValues, NO_SECRETS, type Secrets, secretsFor, valuesOf, withLogin } from '../secrets/payload.ts';
 import { findKey } from '../store/secret-key.ts';
@@ -79,6 +87,11 @@ export interface Vault {
    * @internal
    */
   shownLogin(config: ServerConfig): ShownLogin | null;
+  /**
+   * Who is logged in to a server with `credentials = "agent"`, besides that; null for any other server.
+   * @internal
+   */
+  agentLogins(config: ServerConfig): readonly AgentLogin[] | null;
   /** Reads the store again. Resolves to null, or to what is wrong with it; then the secrets stay as they are. */
   reload(): Promise<string | null>;
   /** What was wrong with the store when it was last read; null if nothing. */
@@ -178,6 +191,9 @@ export function createVault({ dataDir, vault, learn }: VaultOptions): OpenVault 
   /** One for all connections of a server, so that one renewal serves all of them. */
   const byName = new BoundedMap<string, { readonly made: string; readonly login: ServerLogin | null }>(MOST_LOGINS);
 
+  /** Read once for each state of the store: there may be thousands. */
+  const shownAgents = new WeakMap<Secrets, Map<string, readonly AgentLogin[]>>();
+
   return {
     present(principal, jwt) {
       learnMore([jwt]);
@@ -199,6 +215,15 @@ export function createVault({ dataDir, vault, learn }: VaultOptions): OpenVault 
       if (launch.kind !== 'http') return null;
       const login = readLogin(logins.read(loginName(key)), launch.url);
       return login?.token === undefined ? null : shownLogin(login);
+    },
+    agentLogins({ key, launch, credentials }) {
+      if (launch.kind !== 'http' || credentials !== 'agent') return null;
+      const known = shownAgents.get(secrets) ?? new Map<string, readonly AgentLogin[]>();
+      shownAgents.set(secrets, known);
+      const name = JSON.stringify([key, launch.url]);
+      const found = known.get(name) ?? agentLogins(secrets.logins, key, launch.url);
+      known.set(name, found);
+      return found;
     },
     async fill(config) {
       const { launch, namespace } = config;

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { describe, it } from 'vitest';
 import { clientScenarios, explain, type Revision, runClient } from '../support/conformance-suite.ts';
-import { isSoak, isWide } from '../support/wide.ts';
+import { isSoak } from '../support/wide.ts';
 
 /** One pass proves little where two programs wait for each other. The long tests ask for ten of ten. */
 const ROUNDS = isSoak ? 10 : 1;
@@ -12,18 +12,11 @@ const driver = fileURLToPath(new URL('conformance-driver.mjs', import.meta.url))
 /** Scenarios of extensions that do not pass yet, and why. Remove a scenario from the list when it passes. */
 const waiting: Readonly<Record<string, string>> = {};
 
-/** The usual run takes one, with two logins. */
-const few: Record<Revision, readonly string[]> = {
-  '2025-11-25': [],
-  '2026-07-28': ['auth/scope-step-up'],
-};
-const revisions = Object.keys(few) as Revision[];
+const revisions: readonly Revision[] = ['2025-11-25', '2026-07-28'];
 
 describe('Toolgate as a client of the official suite', { timeout: 300_000 * ROUNDS, concurrent: isSoak }, () => {
   for (const revision of revisions) {
-    const all = clientScenarios(revision);
-    const chosen = isWide || isSoak ? all : all.filter(({ scenario }) => few[revision].includes(scenario));
-    it.for(chosen)(`passes $scenario of ${revision}`, async ({ scenario, scored }, { expect }) => {
+    it.for(clientScenarios(revision))(`passes $scenario of ${revision}`, async ({ scenario, scored }, { expect }) => {
       const failed: string[] = [];
       for (let round = 1; round <= ROUNDS; round++) {
         const verdict = await runClient(driver, revision, scenario, scored);

@@ -7,6 +7,7 @@ import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { type GuardedServer, startGuarded } from '../support/guarded-server.ts';
 import { waitFor } from '../support/processes.ts';
 import { KEY, logIn } from './login.ts';
+import { fieldIn, openBrowser, unescaped } from './page-browser.ts';
 
 const EVIL = '<img src=x onerror=alert(1)>';
 const ADA = 'a token that only ada has';
@@ -43,37 +44,12 @@ allowed_servers = ["remote", "shared"]
   await waitFor(async () => (await client.listTools()).tools.length === 3);
 });
 
-/** A browser without scripts: it keeps cookies and follows redirects to the gateway only. */
-function openBrowser() {
-  const cookies = new Map<string, string>();
-  return async (address: string, form?: Record<string, string>, headers: Record<string, string> = {}) => {
-    for (let place = address, body = form; ; ) {
-      const response = await fetch(place, {
-        method: body === undefined ? 'GET' : 'POST',
-        redirect: 'manual',
-        headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; '), ...headers },
-        ...(body !== undefined && { body: new URLSearchParams(body) }),
-      });
-      for (const cookie of response.headers.getSetCookie()) {
-        expect(cookie).toMatch(/; HttpOnly; SameSite=Lax; Max-Age=\d+$/);
-        const [, name, value] = /^([^=]+)=([^;]*)/.exec(cookie)!;
-        cookies.set(name!, value!);
-      }
-      const next = response.headers.get('location');
-      if (next === null) return { status: response.status, text: await response.text(), headers: response.headers };
-      [place, body] = [new URL(next, place).href, undefined];
-    }
-  };
-}
-
 const linkFor = async (token: string) => {
   const headers = { authorization: `Bearer ${token}` };
   const response = await fetch(`${gateway.origin}/login/link`, { method: 'POST', headers });
   expect(response.status).toBe(200);
   return ((await response.json()) as { url: string }).url;
 };
-const fieldIn = (text: string, name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(text)?.[1] ?? '';
-const unescaped = (text: string) => text.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)));
 const page = () => `${gateway.origin}/login`;
 
 /** Opens a link and confirms it. */

@@ -59,6 +59,20 @@ describe('agents with logins of their own', () => {
     expect(guarded.callers).toHaveLength(10);
   });
 
+  it('are shown with whom they are logged in as', async () => {
+    const { stdout } = await runCli(['list', 'servers', '--json'], { cwd: gateway.cwd, env: KEY });
+    expect(JSON.parse(stdout)[0]).toMatchObject({
+      login: { who: 'operator' },
+      agentLogins: [
+        { agent: 'ada', who: 'ada@example.com', renews: true },
+        { agent: 'bob', who: 'bob@example.com', renews: true },
+      ],
+    });
+    expect((await runCli(['doctor'], { cwd: gateway.cwd, env: KEY })).stdout).toContain(
+      'logged in as operator, renewed by itself; agents: ada as ada@example.com, bob as bob@example.com',
+    );
+  });
+
   it('lose only their own login with toolgate logout', async () => {
     const [ada, bob] = await Promise.all(['ada', 'bob'].map(as));
     const { stdout } = await runCli(['logout', 'remote', '--agent', 'ada'], { cwd: gateway.cwd, env: KEY });

@@ -122,7 +122,7 @@ export async function makeDoor(
     needsToken: () => !authenticator.isOpen,
   });
   const parts = [sessions, stateless, rest];
-  const entrance = createLoginEntrance(() => resource().replace(/\/mcp\/?$|\/$/, ''));
+  const entrance = createLoginEntrance(() => resource().replace(/\/mcp\/?$|\/$/, ''), replica);
 
   function endRevoked(): void {
     for (const part of parts) part.endRevoked();

@@ -127,6 +127,8 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
     loaded ??= import('./login/login.ts').then((module) => module.createLoginHandlers(gateway, handlers.entrance));
     return loaded;
   };
+  // Other replicas may have a browser that belongs to this one.
+  if (gateway.replica !== null) void logins();
 
   const health = probe((_, response) => sendJson(response, 200, { status: 'ok' }));
   const ready = probe((_, response) => {

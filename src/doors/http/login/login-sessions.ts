@@ -1,11 +1,13 @@
 /**
  * Who is looking at the login page. A person gets a link with their own credential, which opens a session in one browser,
- * once. All of it is in memory: after a restart they ask for another link.
+ * once. All of it is in the memory of one process: after a restart they ask for another link.
  */
 import { randomBytes } from 'node:crypto';
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { type Identity, isInvalid } from '../../../calls/identity.ts';
 import type { OpenedLogin } from '../../../sources/server-login.ts';
+import type { Replica } from '../../../store/shared/replica.ts';
+import { madeHere } from './login-relay.ts';
 
 /** What a link is for. */
 export interface PageVisitor {
@@ -54,8 +56,8 @@ export interface LoginEntrance {
   linkOf(visitor: PageVisitor): string;
 }
 
-export function createLoginEntrance(address: () => string): LoginEntrance {
-  const sessions = createLoginSessions();
+export function createLoginEntrance(address: () => string, replica: Replica | null): LoginEntrance {
+  const sessions = createLoginSessions(replica);
   return {
     sessions,
     address,
@@ -68,7 +70,7 @@ interface Timed<Value> {
   readonly until: number;
 }
 
-function createLoginSessions(): LoginSessions {
+function createLoginSessions(replica: Replica | null): LoginSessions {
   const tickets = new BoundedMap<string, Timed<PageVisitor>>(MOST);
   const sessions = new BoundedMap<string, Timed<LoginSession>>(MOST);
 
@@ -84,7 +86,7 @@ function createLoginSessions(): LoginSessions {
 
   return {
     invite(visitor) {
-      const ticket = randomBytes(32).toString('base64url');
+      const ticket = madeHere(replica, randomBytes(32).toString('base64url'));
       tickets.set(ticket, { value: visitor, until: Date.now() + LINK_LIFE });
       return ticket;
     },
@@ -93,7 +95,8 @@ function createLoginSessions(): LoginSessions {
       const visitor = lasting(tickets, ticket);
       tickets.delete(ticket);
       if (visitor === null) return null;
-      const [id, proof] = [randomBytes(32).toString('base64url'), randomBytes(32).toString('base64url')];
+      const id = madeHere(replica, randomBytes(32).toString('base64url'));
+      const proof = randomBytes(32).toString('base64url');
       const session: LoginSession = { ...visitor, id, proof, pending: new BoundedMap(MOST_PENDING), note: null };
       sessions.set(id, { value: session, until: Date.now() + SESSION_LIFE });
       return session;

@@ -21,6 +21,7 @@ import {
   PAGE_HEADERS,
   strangerPage,
 } from './login-html.ts';
+import { type PageReply, type PageRequest, relayed } from './login-relay.ts';
 import { LINK_LIFE, LOGIN_PATH, type LoginEntrance, type LoginSession } from './login-sessions.ts';
 
 const MOST_FORM = 16 * 1024;
@@ -32,18 +33,20 @@ export interface LoginHandlers {
   readonly callback: OpenHandler;
 }
 
-export function createLoginHandlers(gateway: Gateway, { sessions, address, linkOf }: LoginEntrance): LoginHandlers {
+export function createLoginHandlers(gateway: Gateway, entrance: LoginEntrance): LoginHandlers {
+  const { sessions, address, linkOf } = entrance;
   const here = () => `${address()}${LOGIN_PATH}`;
   const path = () => new URL(here()).pathname;
 
-  function send(response: ServerResponse, status: number, text: string, more: readonly string[] = []): void {
-    sendText(response, status, 'text/html; charset=utf-8', text, [...PAGE_HEADERS, ...more]);
-  }
+  const shown = (status: number, text: string, more: readonly string[] = []): PageReply => ({
+    status,
+    text,
+    headers: [...PAGE_HEADERS, ...more],
+  });
+  const stranger = (status: number, more?: readonly string[]) => shown(status, strangerPage(address()), more);
 
   /** Back to the list, by GET: reloading the page sends no form again. */
-  function goOn(response: ServerResponse, more: readonly string[] = []): void {
-    response.writeHead(303, [...PAGE_HEADERS, 'location', path(), 'content-length', '0', ...more]).end();
-  }
+  const goOn = (more: readonly string[] = []): PageReply => shown(303, '', ['location', path(), ...more]);
 
   /** Another site could send a form or a link, but not this cookie with a form, nor read it. */
   function cookie(value: string, seconds: number): readonly string[] {
@@ -52,16 +55,7 @@ export function createLoginHandlers(gateway: Gateway, { sessions, address, linkO
     return ['set-cookie', `${cookieName(isSecure)}=${value}; ${scope}; HttpOnly; SameSite=Lax; Max-Age=${seconds}`];
   }
 
-  function sessionOf({ headers }: IncomingMessage): LoginSession | null {
-    const name = cookieName(here().startsWith('https:'));
-    for (const pair of (headers.cookie ?? '').split(';')) {
-      const [key, value = ''] = pair.trim().split('=');
-      if (key === name) return sessions.find(value);
-    }
-    return null;
-  }
-
-  async function showList(session: LoginSession, response: ServerResponse): Promise<void> {
+  async function showList(session: LoginSession): Promise<PageReply> {
     const rows = await Promise.all(
       ownServers(gateway, session).map(async (server): Promise<LoginLine> => {
         const login = await loginOf(gateway, server, session.identity);
@@ -71,55 +65,40 @@ export function createLoginHandlers(gateway: Gateway, { sessions, address, linkO
     );
     const { note } = session;
     session.note = null;
-    send(response, 200, listPage(path(), session.identity.agent, rows, session.proof, note));
+    return shown(200, listPage(path(), session.identity.agent, rows, session.proof, note));
   }
 
-  async function show(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const ticket = new URL(request.url ?? '/', 'http://localhost').searchParams.get('ticket');
+  async function show({ ticket, session: id }: PageRequest): Promise<PageReply> {
     if (ticket !== null) {
       const visitor = sessions.invited(ticket);
-      if (visitor === null) send(response, 410, strangerPage(address()));
-      else send(response, 200, invitationPage(path(), visitor.identity.agent, ticket));
-      return;
+      return visitor === null ? stranger(410) : shown(200, invitationPage(path(), visitor.identity.agent, ticket));
     }
-    const session = sessionOf(request);
-    if (session === null) send(response, 401, strangerPage(address()));
-    else await showList(session, response);
+    const session = sessions.find(id);
+    return session === null ? stranger(401) : showList(session);
   }
 
-  async function act(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const fields = await readForm(request, MOST_FORM);
-    const ticket = fields.get('ticket');
+  async function act({ ticket, session: id, fields }: PageRequest): Promise<PageReply> {
     if (ticket !== null) {
       const opened = sessions.open(ticket);
-      if (opened === null) send(response, 410, strangerPage(address()));
-      else goOn(response, cookie(opened.id, 1_800));
-      return;
+      return opened === null ? stranger(410) : goOn(cookie(opened.id, 1_800));
     }
-    const session = sessionOf(request);
-    if (session === null) {
-      send(response, 401, strangerPage(address()));
-      return;
-    }
-    if (fields.get('proof') !== session.proof) {
-      send(response, 403, messagePage(path(), 'Nothing was done', 'This form is not from your page. Try it there.'));
-      return;
-    }
-    if (fields.get('act') === 'leave') {
+    const session = sessions.find(id);
+    if (session === null) return stranger(401);
+    if (fields.proof !== session.proof)
+      return shown(403, messagePage(path(), 'Nothing was done', 'This form is not from your page. Try it there.'));
+    if (fields.act === 'leave') {
       sessions.end(session.id);
-      send(response, 200, strangerPage(address()), cookie('', 0));
-      return;
+      return stranger(200, cookie('', 0));
     }
-    await actOn(session, fields.get('act') ?? '', fields.get('server') ?? '', response);
+    return actOn(session, fields.act ?? '', fields.server ?? '');
   }
 
-  async function actOn(session: LoginSession, what: string, key: string, response: ServerResponse): Promise<void> {
+  async function actOn(session: LoginSession, what: string, key: string): Promise<PageReply> {
     const server = ownServers(gateway, session).find((one) => one.key === key);
     const login = server === undefined ? null : await loginOf(gateway, server, session.identity);
     if (login === null || (what !== 'login' && what !== 'logout')) {
       session.note = { text: 'There is no such server for you.', isFailure: true };
-      goOn(response);
-      return;
+      return goOn();
     }
     try {
       if (what === 'logout') {
@@ -129,16 +108,46 @@ export function createLoginHandlers(gateway: Gateway, { sessions, address, linkO
           isFailure: false,
         };
         if (isEnded) report(gateway, key, `${session.identity.agent} has logged out on the page`);
-        goOn(response);
-        return;
+        return goOn();
       }
       const opened = await login.open(`${here()}/callback`);
       session.pending.set(opened.state, { server: key, login: opened });
-      send(response, 200, leavingPage(path(), key, opened.address));
+      return shown(200, leavingPage(path(), key, opened.address));
     } catch (error) {
       session.note = { text: messageOf(error), isFailure: true };
-      goOn(response);
+      return goOn();
     }
+  }
+
+  async function finish({ session: id, fields }: PageRequest): Promise<PageReply> {
+    const session = sessions.find(id);
+    const state = fields.state ?? '';
+    const pending = session?.pending.get(state);
+    // Only the browser that began a login may end it: otherwise somebody could be made to log in for another person.
+    if (session === null || pending === undefined) {
+      const text = 'This login was not begun in this browser, or took too long. Begin it again.';
+      return shown(400, messagePage(path(), 'Not logged in', text));
+    }
+    session.pending.delete(state);
+    try {
+      await pending.login.finish(new URLSearchParams(fields));
+      session.note = { text: `You are logged in to ${pending.server}.`, isFailure: false };
+      report(gateway, pending.server, `${session.identity.agent} has logged in on the page`);
+    } catch (error) {
+      session.note = { text: messageOf(error), isFailure: true };
+    }
+    return goOn();
+  }
+
+  const acts = { show, act, finish };
+  const answer = relayed(gateway.replica, (request) => acts[request.what](request));
+
+  async function serve(what: PageRequest['what'], request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const query = new URL(request.url ?? '/', 'http://localhost').searchParams;
+    const fields = Object.fromEntries(what === 'act' ? await readForm(request, MOST_FORM) : query);
+    const session = cookieIn(request, cookieName(here().startsWith('https:')));
+    const { status, text, headers } = await answer({ what, ticket: fields.ticket ?? null, session, fields });
+    sendText(response, status, 'text/html; charset=utf-8', text, headers);
   }
 
   return {
@@ -146,29 +155,18 @@ export function createLoginHandlers(gateway: Gateway, { sessions, address, linkO
       const url = linkOf({ identity, server: null });
       sendJson(response, 200, { url, expires_in: LINK_LIFE / 1000 }, [...headers, 'cache-control', 'no-store']);
     },
-    page: (request, response) => (request.method === 'POST' ? act(request, response) : show(request, response)),
-    async callback(request, response) {
-      const session = sessionOf(request);
-      const parameters = new URL(request.url ?? '/', 'http://localhost').searchParams;
-      const state = parameters.get('state') ?? '';
-      const pending = session?.pending.get(state);
-      // Only the browser that began a login may end it: otherwise somebody could be made to log in for another person.
-      if (session === null || pending === undefined) {
-        const text = 'This login was not begun in this browser, or took too long. Begin it again.';
-        send(response, 400, messagePage(path(), 'Not logged in', text));
-        return;
-      }
-      session.pending.delete(state);
-      try {
-        await pending.login.finish(parameters);
-        session.note = { text: `You are logged in to ${pending.server}.`, isFailure: false };
-        report(gateway, pending.server, `${session.identity.agent} has logged in on the page`);
-      } catch (error) {
-        session.note = { text: messageOf(error), isFailure: true };
-      }
-      goOn(response);
-    },
+    page: (request, response) => serve(request.method === 'POST' ? 'act' : 'show', request, response),
+    callback: (request, response) => serve('finish', request, response),
   };
+}
+
+/** Empty if there is none. */
+function cookieIn({ headers }: IncomingMessage, name: string): string {
+  for (const pair of (headers.cookie ?? '').split(';')) {
+    const [key, value = ''] = pair.trim().split('=');
+    if (key === name) return value;
+  }
+  return '';
 }
 
 /** Browsers take a cookie with this prefix only if it is secure and for this host alone. */
