@@ -247,7 +247,8 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     if (this.ended || this.pending.get(id) === undefined) return;
     const { era } = this.pending;
     const message = request.encode(id, era);
-    const mirrored = era === 'modern' ? request.headers() : null;
+    // A modern server that is slow to answer is asked in both eras, and wants the header with every request.
+    const mirrored = era === 'modern' || request.method === 'initialize' ? request.headers() : null;
     const trace = request.trace ?? null;
     const more = trace === null ? mirrored : trace.concat(mirrored ?? []);
     this.#post(message, pending, more, this.#clients.calls, refusals);

@@ -12,6 +12,7 @@ import {
   modernMethods,
   startServer,
 } from '../support/plain-http-server.ts';
+import { waitFor } from '../support/processes.ts';
 import { killAndReturn, toml, toolsToBe } from '../support/running-gateway.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -234,4 +235,20 @@ describe('era detection over HTTP', () => {
   ])('recognises an SDK server of the era "%s"', (era, said) => {
     expect(findings.get(`sdk-${era}`)!.message).toMatch(said);
   });
+});
+
+it('names the method of "initialize" in a header, because a modern server that answers late is asked in both ways', async () => {
+  const late = modernMethods();
+  const discover = late['server/discover']!;
+  const server = await startServer({
+    ...late,
+    // Answers when it has been asked in the other way, too.
+    'server/discover': async (...all) => {
+      await waitFor(() => server.of('initialize').length > 0);
+      return discover(...all);
+    },
+  });
+  const found = await examine([{ namespace: 'late', url: server.url }]);
+  expect(found.get('late')!.message).toMatch(MODERN);
+  expect(server.of('initialize')[0]!.headers['mcp-method']).toBe('initialize');
 });
