@@ -107,14 +107,14 @@ function refused(address: string, why: string): GatewayError {
   );
 }
 
-type Lookup = (
+type GuardedLookup = (
   host: string,
   options: object,
   done: (error: Error | null, address: string | { address: string; family: number }[], family?: number) => void,
 ) => void;
 
 /** Looks a name up like Node does, and fails if one of its addresses is closed. */
-function lookupWithout(isClosed: (address: string) => boolean): Lookup {
+function lookupWithout(isClosed: (address: string) => boolean): GuardedLookup {
   return (host, options, done) => {
     lookup(host, { ...options, all: true }, (error, found) => {
       const bad = error === null && found.some(({ address }) => isClosed(address));
