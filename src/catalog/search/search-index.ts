@@ -5,6 +5,7 @@
  */
 import { type Bag, termIn, trigramsIn, type Vocabulary, weightIn } from './bag.ts';
 import { synonymsOf } from './synonyms.ts';
+import type { Nearness } from './vectors/nearness.ts';
 import { termsOf } from './words.ts';
 
 /** Scored on the sets of queries that `npm run bench:search` reads. */
@@ -46,7 +47,17 @@ interface Groups {
   readonly values: Uint32Array;
 }
 
-export function buildIndex(vocabulary: Vocabulary, bags: readonly Bag[]): SearchIndex {
+/** How near documents are by vectors of words, and the most that this adds, as a part of the best score. */
+export interface WeightedNearness {
+  readonly nearness: Nearness;
+  readonly weight: number;
+}
+
+export function buildIndex(
+  vocabulary: Vocabulary,
+  bags: readonly Bag[],
+  vectors: WeightedNearness | null = null,
+): SearchIndex {
   const size = bags.length;
   const terms = group(bags, vocabulary.terms.size, 'terms');
   const trigrams = group(bags, vocabulary.trigrams.size, 'trigrams');
@@ -149,6 +160,24 @@ export function buildIndex(vocabulary: Vocabulary, bags: readonly Bag[]): Search
       scores[at] = (1 - TUNING.clause) * scores[at]! + TUNING.clause * best * (parts.get(at) ?? 0);
   }
 
+  /** Adds how near documents are. What has no word of the query must be about as near as the nearest one. */
+  function addNearness({ nearness, weight }: WeightedNearness, query: string, best: number, touched: number[]): void {
+    const near = nearness(query.slice(0, LONGEST_QUERY));
+    if (near === null) return;
+    let nearest = 0;
+    for (let at = 0; at < size; at++) if (near[at]! > nearest) nearest = near[at]!;
+    if (nearest < LEAST_NEARNESS) return;
+    const least = Math.max(LEAST_NEARNESS, nearest * NEAR_ENOUGH);
+    for (let at = 0; at < size; at++) {
+      if (near[at]! <= 0) continue;
+      if (scores[at] === 0) {
+        if (near[at]! < least) continue;
+        touched.push(at);
+      }
+      scores[at]! += (weight * best * near[at]!) / nearest;
+    }
+  }
+
   return {
     size,
     find(query, most, isWanted) {
@@ -158,6 +187,7 @@ export function buildIndex(vocabulary: Vocabulary, bags: readonly Bag[]): Search
       addClauses(clausesOf(query, wanted), best, touched);
       addNames(wanted, best, touched);
       addTrigrams(query, best === 0 ? 1 : best, touched);
+      if (vectors !== null) addNearness(vectors, query, best === 0 ? 1 : best, touched);
       const found = isWanted === undefined ? touched : touched.filter(isWanted);
       const top = pickBest(scores, found, most);
       const least = (top[0]?.score ?? 0) * NEAR;
@@ -172,6 +202,10 @@ export function buildIndex(vocabulary: Vocabulary, bags: readonly Bag[]): Search
 
 /** The part of the best score from which on a document matches nearly as well. */
 const NEAR = 0.5;
+
+/** The least nearness that means anything, and the part of the nearest one that a document without common words needs. */
+const LEAST_NEARNESS = 0.2;
+const NEAR_ENOUGH = 0.7;
 
 /** The least that a name must be spelled like a query if it has none of its words. */
 const LEAST_LIKENESS = 0.4;
