@@ -18,7 +18,7 @@ export interface VectorLimits {
 const VECTORS = ['embeddings', 'embedding.weight', 'vectors'];
 const PIECE = /^[\p{L}\p{N}\p{M}]+$/u;
 
-type Row = readonly [piece: string, vector: ArrayLike<number>];
+type VectorRow = readonly [piece: string, vector: ArrayLike<number>];
 
 /** `tokenizer` is the text of its `tokenizer.json`. `name` is the model in messages. */
 export function vectorsFromModel(
@@ -44,7 +44,7 @@ export function vectorsFromModel(
   };
   const pieces = piecesIn(tokenizer, name);
   return pack(
-    (function* (): Generator<Row> {
+    (function* (): Generator<VectorRow> {
       for (const [piece, id] of pieces) {
         const vector = vectorOf(id);
         if (vector !== null) yield [piece, vector];
@@ -91,7 +91,7 @@ function fold(text: string): string {
 export function vectorsFromTable(lines: Iterable<string>, name: string, limits: VectorLimits): PieceVectors {
   let width = 0;
   return pack(
-    (function* (): Generator<Row> {
+    (function* (): Generator<VectorRow> {
       let at = 0;
       for (const line of lines) {
         at++;
@@ -110,7 +110,7 @@ export function vectorsFromTable(lines: Iterable<string>, name: string, limits: 
   );
 }
 
-function pack(rows: Iterable<Row>, width: number | null, name: string, { most, dimensions }: VectorLimits) {
+function pack(rows: Iterable<VectorRow>, width: number | null, name: string, { most, dimensions }: VectorLimits) {
   if (dimensions !== null && width !== null && dimensions > width)
     throw invalid(name, `its vectors have ${width} numbers, so ${dimensions} of them cannot be kept`);
   const pieces = new Map<string, Int8Array>();
