@@ -2,6 +2,8 @@
 //   --sets FOLDER      sets of queries, a folder each with tools.jsonl and queries.jsonl (or SEARCH_SETS=FOLDER); without it
 //                      only the cost is measured
 //   --examples NUMBER  takes so many queries of each tool as its examples, and asks the others
+//   --vectors FILE     vectors of words, as toolgate vectors makes them, mixed into the scores
+//   --weight NUMBER    how much they count (0.2)
 //   --tools NUMBER     the size of the catalog whose cost is measured (10000)
 //   --json             JSON on stdout in place of the tables
 //
@@ -21,11 +23,17 @@ const { values: flags } = parseArgs({
     sets: { type: 'string', default: process.env.SEARCH_SETS ?? '' },
     examples: { type: 'string', default: '0' },
     tools: { type: 'string', default: '10000' },
+    vectors: { type: 'string', default: '' },
+    weight: { type: 'string', default: '0.2' },
     json: { type: 'boolean', default: false },
   },
 });
 
 const engine = await loadEngine();
+const vectors =
+  flags.vectors === ''
+    ? null
+    : { words: engine.readVectors(readFileSync(flags.vectors), flags.vectors), weight: Number(flags.weight) };
 
 /** The parts of Toolgate that are measured, as they are in src/. */
 async function loadEngine() {
@@ -37,7 +45,7 @@ async function loadEngine() {
     input: id,
     platform: 'node',
     logLevel: 'silent',
-    output: { file, format: 'esm' },
+    output: { file, format: 'esm', codeSplitting: false },
     plugins: [
       {
         name: 'engine',
@@ -47,6 +55,7 @@ async function loadEngine() {
             ? `export { buildCatalog } from ${source('catalog/catalog.ts')};
                export { readItems } from ${source('catalog/item.ts')};
                export { searchOf } from ${source('catalog/search/search.ts')};
+               export { readVectors } from ${source('catalog/search/vectors/word-vectors.ts')};
                export { printBrief } from ${source('controls/signature.ts')};`
             : null,
       },
@@ -115,7 +124,7 @@ function contribution(key, id, tools) {
 async function measureSet({ name, tools, queries }) {
   const { catalog, ids } = catalogFrom(tools);
   const { examples, asked } = takeExamples(queries, catalog, ids, Number(flags.examples));
-  const search = await engine.searchOf(catalog, examples);
+  const search = await engine.searchOf(catalog, examples, vectors);
   const found = asked.map(({ text }) => search.find(text, 10).best);
   const tokens = found.map((best) =>
     Math.ceil(
@@ -259,7 +268,7 @@ async function measureCost(count) {
   const catalog = engine.buildCatalog(1, contributions, []);
   const before = memory();
   let start = cpu();
-  const search = await engine.searchOf(catalog);
+  const search = await engine.searchOf(catalog, undefined, vectors);
   const build = cpu() - start;
   const bytes = memory() - before;
   for (const query of QUERIES) search.find(query, 5);
@@ -271,7 +280,7 @@ async function measureCost(count) {
     contributions[0] = contribution('service-0', 1, serverTools(0, size, edition));
     const next = engine.buildCatalog(1 + edition, contributions, []);
     start = cpu();
-    await engine.searchOf(next);
+    await engine.searchOf(next, undefined, vectors);
     again.push(cpu() - start);
   }
   return {

@@ -134,6 +134,19 @@ export const commands = {
     },
     load: async () => (await import('./search.ts')).search,
   },
+  vectors: {
+    usage: 'toolgate vectors MODEL FILE',
+    summary: 'make vectors of words for the search from a model',
+    details: [
+      'MODEL is a folder with model.safetensors and tokenizer.json, as model2vec and sentence-transformers save static models; a .safetensors file; or a text with a word and its numbers in each line, as GloVe and fastText have it.',
+      'Nothing is downloaded. search.vectors in the configuration names the file.',
+    ],
+    examples: ['toolgate vectors potion-base-8M words.vectors', 'toolgate vectors glove.6B.100d.txt words.vectors'],
+    words: 2,
+    options: ['tokenizer', 'dimensions', 'limit', 'json'],
+    texts: { limit: 'keep at most so many words or pieces of words, from the beginning (default 60000)' },
+    load: async () => (await import('./vectors.ts')).vectors,
+  },
   toolsets: {
     usage: 'toolgate toolsets [list|show|create|edit|rename|delete|equip|unequip|import] [NAME] [TOOL …]',
     summary: 'manage named sets of tools, and choose the one that is equipped at the start',

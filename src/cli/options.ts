@@ -19,6 +19,12 @@ export const optionTable = {
   tokens: { type: 'boolean', text: 'also show how many tokens each costs a model' },
   forget: { type: 'boolean', text: 'forget the examples that were learned from use' },
   examples: { type: 'boolean', text: 'show the example queries of tools instead' },
+  tokenizer: {
+    type: 'string',
+    value: 'FILE',
+    text: 'the tokenizer of the model, if it is not tokenizer.json next to it',
+  },
+  dimensions: { type: 'string', value: 'N', text: 'keep only the first N numbers of each vector' },
   stats: { type: 'boolean', text: 'show the call metrics of a running gateway instead' },
   url: { type: 'string', value: 'URL', text: 'ask the gateway at this address, with its operator key' },
   host: { type: 'string', value: 'HOST', text: 'the address to listen on (default 127.0.0.1)' },

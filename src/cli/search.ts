@@ -45,8 +45,9 @@ function readLimit(text: string | undefined): number {
 }
 
 async function show(report: SearchReport, query: string, options: Options, io: CommandIo): Promise<number> {
-  const { items, more, missing } = report;
+  const { items, more, missing, problem } = report;
   for (const text of missing) warn(`something is missing: ${text}.`, io);
+  if (problem != null) warn(problem, io);
   if (items.length === 0 && options.json !== true) {
     warn(`nothing matches "${query}". Try other words, or toolgate list.`, io);
     return 1;

@@ -163,7 +163,7 @@ it('has every default filled in', () => {
     manager: { enabled: null, port: 8809, coreUrl: null, coreCa: null, publicUrl: null },
     repositories: { from: 'public', size: 268_435_456, timeout: 300_000, quota: 1_073_741_824, keep: 604_800_000 },
     registry: { url: 'https://registry.modelcontextprotocol.io', timeout: 20_000, allowPrivate: false },
-    search: { examples: {}, learn: true },
+    search: { examples: {}, learn: true, vectors: null, vectorWeight: 0.2 },
     secrets: expect.any(Function),
     written: expect.any(Function),
     tasks: { rules: expect.any(Function), files: [] },

@@ -24,7 +24,7 @@ import { type OwnPath, reachText } from './reach.ts';
 import { type RegistryConfig, resolveRegistry } from './registry.ts';
 import type { RepositoriesConfig } from './repositories.ts';
 import type { Settings } from './schema.ts';
-import type { SearchConfig } from './search.ts';
+import { resolveSearch, type SearchConfig } from './search.ts';
 import { resolveVault, type VaultConfig } from './secrets-key.ts';
 import { resolveSecurity, type SecurityConfig } from './security.ts';
 import {
@@ -235,7 +235,7 @@ export function resolveConfig(
     policy,
     security,
     tasks: source.tasks,
-    search: settings.search,
+    search: resolveSearch(settings.search, context),
     macros: resolveMacros(settings.macros, serverKeys, context),
     dataDir,
     store,

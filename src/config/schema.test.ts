@@ -334,7 +334,7 @@ it('accepts an empty configuration and fills in every default', () => {
     },
     repositories: { from: 'public', size: 268_435_456, timeout: 300_000, quota: 1_073_741_824, keep: 604_800_000 },
     registry: { url: 'https://registry.modelcontextprotocol.io', timeout: 20_000, allowPrivate: false },
-    search: { examples: {}, learn: true },
+    search: { examples: {}, learn: true, vectorWeight: 0.2 },
     secrets: { redactResults: true },
   });
 });

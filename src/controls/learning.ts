@@ -6,11 +6,14 @@ import type { Rules } from '../access/policy.ts';
 import { canonicalJson, sha256 } from '../base/hash.ts';
 import { getOrMake, memo } from '../base/memo.ts';
 import type { Caller } from '../calls/caller.ts';
+import type { Catalog } from '../catalog/catalog.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
 import { configuredExamples, type Examples, joinExamples, NO_EXAMPLES } from '../catalog/search/examples.ts';
+import type { ItemSearch } from '../catalog/search/search.ts';
 import type { SearchConfig } from '../config/search.ts';
 import { taskKey } from '../plans/narrow-to-task.ts';
 import type { ExampleOwner, ExampleStore } from '../store/examples.ts';
+import type { VectorStore } from '../store/vectors.ts';
 
 /** A query with what it found. */
 export interface Searched {
@@ -21,6 +24,10 @@ export interface Searched {
 export interface SearchLearning {
   /** The examples that count for a caller. */
   examplesOf(caller: Caller): Examples;
+  /** The search for a caller over a catalog, which is already narrowed to what the caller may know. */
+  search(caller: Caller, catalog: Catalog): Promise<ItemSearch>;
+  /** Why the vectors that are configured cannot be used; null if they can, or if there are none. */
+  vectorProblem(): Promise<string | null>;
   /** A caller has searched. */
   searched(caller: Caller, searches: readonly Searched[]): void;
 }
@@ -28,6 +35,7 @@ export interface SearchLearning {
 export interface LearningOptions {
   config(): SearchConfig;
   readonly store: ExampleStore;
+  readonly vectors: VectorStore;
   /** Makes a text safe to keep. */
   redact(text: string): string;
 }
@@ -40,20 +48,28 @@ const rulesHash = memo(({ policy, lineage }: Rules) =>
   sha256(canonicalJson({ ...policy, agents: lineage, defaultLimits: null })),
 );
 
-export function createLearning({ config, store, redact }: LearningOptions): SearchLearning {
+export function createLearning({ config, store, vectors, redact }: LearningOptions): SearchLearning {
   const ownerOf = (caller: Caller): ExampleOwner => {
     const { permission } = caller.view();
     const rules = permission === null ? [] : [rulesHash(permission.rules), permission.key];
     const open = [...rules, ...caller.tasks.map(taskKey)];
     return { agent: caller.agent, view: sha256(JSON.stringify(open)).slice(0, 16) };
   };
+  function examplesOf(caller: Caller): Examples {
+    const { examples, learn } = config();
+    // What the operator searches is no agent's own.
+    const learned = learn && !caller.isOperator ? store.of(ownerOf(caller)) : NO_EXAMPLES;
+    return joinExamples(configuredExamples(examples))(learned);
+  }
+
   return {
-    examplesOf(caller) {
-      const { examples, learn } = config();
-      // What the operator searches is no agent's own.
-      const learned = learn && !caller.isOperator ? store.of(ownerOf(caller)) : NO_EXAMPLES;
-      return joinExamples(configuredExamples(examples))(learned);
+    examplesOf,
+    async search(caller, catalog) {
+      // Loaded when it is used: most gateways never search.
+      const { searchOf } = await import('../catalog/search/search.ts');
+      return searchOf(catalog, examplesOf(caller), await vectors.current());
     },
+    vectorProblem: vectors.problem,
     searched(caller, searches) {
       if (!config().learn || caller.isOperator) return;
       const recent = [...(caller.found?.searches ?? []), ...searches].slice(-MOST_SEARCHES);

@@ -61,9 +61,7 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
       toolsetLibrary: defaults.libraryOf(caller.agent, permission === null ? null : catalog),
       show: <T extends Toolset>(toolset: T) => (permission === null ? toolset : withinCatalog(toolset, catalog)),
       find: (name) => findThrough(view, name, isFixed),
-      // Loaded when it is used: most gateways never search.
-      search: () =>
-        import('../catalog/search/search.ts').then(({ searchOf }) => searchOf(catalog, learning.examplesOf(caller))),
+      search: () => learning.search(caller, catalog),
       searched: (searches) => learning.searched(caller, searches),
       isFixed,
     };

@@ -73,13 +73,12 @@ const everything = (catalog: Catalog, kinds: readonly Kind[]) =>
 /** By the search index, as agents search. */
 async function found(
   gateway: Gateway,
-  caller: Parameters<Gateway['learning']['examplesOf']>[0],
+  caller: Parameters<Gateway['learning']['search']>[0],
   catalog: Catalog,
   kinds: readonly Kind[],
   words: string,
 ): Promise<Entry[]> {
-  const { searchOf } = await import('../catalog/search/search.ts');
-  const search = await searchOf(catalog, gateway.learning.examplesOf(caller));
+  const search = await gateway.learning.search(caller, catalog);
   const best = search.find(words, MOST_FOUND, { kinds: new Set(kinds) }).best.map(({ entry }) => entry);
   // A part of a name is no word for the index, and people type one.
   const part = words.toLowerCase();

@@ -60,6 +60,7 @@ import { type ExampleStore, openExamples } from '../store/examples.ts';
 import { type OfferStore, openOfferStore } from '../store/offers.ts';
 import { openRenames, type Renames } from '../store/renames.ts';
 import type { Replica } from '../store/shared/replica.ts';
+import { openVectors } from '../store/vectors.ts';
 import type { ToolFolders } from './folders.ts';
 import { SourceSets } from './source-sets.ts';
 import { createStartupWindow, pause, type StartupWindow } from './startup.ts';
@@ -242,7 +243,9 @@ export class Root {
     });
     this.renames = openRenames(dataDir, (error) => this.#unwritable(error));
     this.examples = openExamples(dataDir, (error) => this.#unwritable(error));
-    this.learning = createLearning({ config: () => this.config.search, store: this.examples, redact });
+    const searchConfig = () => this.config.search;
+    const vectors = openVectors(searchConfig, (message) => events.emit('note', { source: 'search', message }));
+    this.learning = createLearning({ config: searchConfig, store: this.examples, vectors, redact });
     this.defaults = createDefaultSelection({
       events,
       env: this.env,

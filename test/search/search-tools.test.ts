@@ -153,7 +153,7 @@ describe('found tools', () => {
     const listed = async () => JSON.stringify((await own.listTools()).tools).slice(0, -1);
     const before = await listed();
     const told = changes('tools');
-    const answer = search(['issues', 'email'], { limit: 2, activate: true }, own);
+    const answer = search(['issues', 'read or send'], { limit: 2, activate: true }, own);
     await waitFor(() => changes('tools') > told);
     const after = await listed();
     expect(await answer).toMatch(/Activated 4 items\./);

@@ -23,6 +23,9 @@ const WEIGHTS = { name: 2, title: 1, server: 1, description: 1, parameter: 1, ab
 /** What is further behind says little, and one tool should not fill the index. */
 const LONGEST = { description: 4_000, about: 400, parameters: 100 };
 
+/** The beginning of a description says what an item does, in so many characters. The rest are details. */
+const BEGINNING = 300;
+
 /** Weights are kept in these bits, as halves. */
 const WEIGHT_BITS = 8;
 const MOST_HALVES = (1 << WEIGHT_BITS) - 1;
@@ -49,6 +52,8 @@ export interface Bag {
   readonly packed: Uint32Array;
   /** How many terms there are. */
   readonly terms: number;
+  /** How many of them are in the name: they come first. */
+  readonly named: number;
   /** The sum of all weights. */
   readonly length: number;
 }
@@ -67,19 +72,26 @@ export function packBag({ terms, trigrams }: Vocabulary, document: SearchDocumen
     for (const term of termsOf(text)) weights.set(term, (weights.get(term) ?? 0) + weight);
   };
   add(document.name, WEIGHTS.name);
+  const named = weights.size;
   for (const title of document.titles) add(title, WEIGHTS.title);
   add(document.server, WEIGHTS.server);
   add(document.purpose.slice(0, LONGEST.about), WEIGHTS.about);
-  add(document.description.slice(0, LONGEST.description), WEIGHTS.description);
+  const end = endOfBeginning(document.description);
+  add(document.description.slice(0, end), WEIGHTS.description);
+  add(document.description.slice(end, LONGEST.description), WEIGHTS.about);
   for (const { name, description } of document.parameters.slice(0, LONGEST.parameters)) {
     add(name, WEIGHTS.parameter);
     add(description.slice(0, LONGEST.about), WEIGHTS.about);
   }
-  return pack(
-    terms,
-    weights,
-    [...trigramsIn(document.name)].map((one) => numberOf(trigrams, one)),
-  );
+  const numbered = new Map([...weights].map(([term, weight]) => [numberOf(terms, term), weight]));
+  const ofName = [...trigramsIn(document.name)].map((one) => numberOf(trigrams, one));
+  return pack(numbered, named, ofName);
+}
+
+/** No word is cut. */
+function endOfBeginning(text: string): number {
+  const space = text.slice(BEGINNING, LONGEST.description).search(/\s/);
+  return text.length <= BEGINNING || space < 0 ? LONGEST.description : BEGINNING + space;
 }
 
 /** The bag with example queries added. */
@@ -90,14 +102,10 @@ export function withExamples({ terms }: Vocabulary, bag: Bag, examples: readonly
     const number = numberOf(terms, term);
     weights.set(number, (weights.get(number) ?? 0) + WEIGHTS.example);
   }
-  return packNumbers(weights, bag.packed.subarray(bag.terms));
+  return pack(weights, bag.named, bag.packed.subarray(bag.terms));
 }
 
-function pack(terms: Map<string, number>, weights: ReadonlyMap<string, number>, trigrams: ArrayLike<number>): Bag {
-  return packNumbers(new Map([...weights].map(([term, weight]) => [numberOf(terms, term), weight])), trigrams);
-}
-
-function packNumbers(weights: ReadonlyMap<number, number>, trigrams: ArrayLike<number>): Bag {
+function pack(weights: ReadonlyMap<number, number>, named: number, trigrams: ArrayLike<number>): Bag {
   const packed = new Uint32Array(weights.size + trigrams.length);
   let at = 0;
   let length = 0;
@@ -106,7 +114,7 @@ function packNumbers(weights: ReadonlyMap<number, number>, trigrams: ArrayLike<n
     length += weight;
   }
   packed.set(trigrams, at);
-  return { packed, terms: weights.size, length };
+  return { packed, terms: weights.size, named, length };
 }
 
 function numberOf(numbers: Map<string, number>, text: string): number {

@@ -5,6 +5,7 @@
  */
 import { type Bag, termIn, trigramsIn, type Vocabulary, weightIn } from './bag.ts';
 import { synonymsOf } from './synonyms.ts';
+import type { Nearness } from './vectors/nearness.ts';
 import { termsOf } from './words.ts';
 
 /** Scored on the sets of queries that `npm run bench:search` reads. */
@@ -13,6 +14,8 @@ const TUNING = {
   k1: 1.2,
   b: 0.7,
   synonym: 0.2,
+  /** What a name whose words are all in the query adds, as a part of the best score. */
+  name: 0.2,
   /** What a name that is spelled alike can add, as a part of the best score. */
   trigram: 0.1,
   /** The part of a score that comes from the best single clause of a query. */
@@ -44,7 +47,17 @@ interface Groups {
   readonly values: Uint32Array;
 }
 
-export function buildIndex(vocabulary: Vocabulary, bags: readonly Bag[]): SearchIndex {
+/** How near documents are by vectors of words, and the most that this adds, as a part of the best score. */
+export interface WeightedNearness {
+  readonly nearness: Nearness;
+  readonly weight: number;
+}
+
+export function buildIndex(
+  vocabulary: Vocabulary,
+  bags: readonly Bag[],
+  vectors: WeightedNearness | null = null,
+): SearchIndex {
   const size = bags.length;
   const terms = group(bags, vocabulary.terms.size, 'terms');
   const trigrams = group(bags, vocabulary.trigrams.size, 'trigrams');
@@ -58,19 +71,23 @@ export function buildIndex(vocabulary: Vocabulary, bags: readonly Bag[]): Search
     shares[at] = 1 / Math.sqrt(Math.max(1, packed.length - count));
   }
   const weights = weigh(bags, terms, norms);
+  const rarities = rarityOf(terms, size);
+  const names = groupNames(bags);
+  /** How rare the words of each name are together. */
+  const namesRarity = new Float32Array(size);
+  for (let at = 0; at < size; at++)
+    for (let i = names.starts[at]!; i < names.starts[at + 1]!; i++) namesRarity[at]! += rarities[names.values[i]!]!;
   /** Zero between queries. One array for all of them, because a query touches few documents. */
   const scores = new Float64Array(size);
   const likeness = new Float64Array(size);
+  /** How much each term counts in a name; zero between queries too. */
+  const asked = new Float32Array(rarities.length);
 
   function addTerm(term: string, weight: number, into: Float64Array, touched: number[]): void {
     const number = vocabulary.terms.get(term);
     if (number === undefined || number + 1 >= terms.starts.length) return;
-    const start = terms.starts[number]!;
-    const end = terms.starts[number + 1]!;
-    const count = end - start;
-    if (count === 0) return;
-    const rarity = weight * Math.log(1 + (size - count + 0.5) / (count + 0.5));
-    for (let i = start; i < end; i++) {
+    const rarity = weight * rarities[number]!;
+    for (let i = terms.starts[number]!; i < terms.starts[number + 1]!; i++) {
       const at = terms.values[i]!;
       if (into[at] === 0) touched.push(at);
       into[at]! += rarity * weights[i]!;
@@ -81,6 +98,23 @@ export function buildIndex(vocabulary: Vocabulary, bags: readonly Bag[]): Search
     const touched: number[] = [];
     for (const [term, weight] of wanted) addTerm(term, weight, into, touched);
     return touched;
+  }
+
+  /** Adds what a name has in common with the query: one whose words all occur in it is hardly found by accident. */
+  function addNames(wanted: ReadonlyMap<string, number>, best: number, touched: readonly number[]): void {
+    const numbers: number[] = [];
+    for (const [term, weight] of wanted) {
+      const number = vocabulary.terms.get(term);
+      if (number === undefined || number >= asked.length) continue;
+      asked[number] = Math.min(1, weight) * rarities[number]!;
+      numbers.push(number);
+    }
+    for (const at of touched) {
+      let common = 0;
+      for (let i = names.starts[at]!; i < names.starts[at + 1]!; i++) common += asked[names.values[i]!]!;
+      if (common > 0) scores[at]! += TUNING.name * best * Math.sqrt(common / namesRarity[at]!);
+    }
+    for (const number of numbers) asked[number] = 0;
   }
 
   /** Adds what names that are spelled like the query have in common with it. */
@@ -126,6 +160,24 @@ export function buildIndex(vocabulary: Vocabulary, bags: readonly Bag[]): Search
       scores[at] = (1 - TUNING.clause) * scores[at]! + TUNING.clause * best * (parts.get(at) ?? 0);
   }
 
+  /** Adds how near documents are. What has no word of the query must be about as near as the nearest one. */
+  function addNearness({ nearness, weight }: WeightedNearness, query: string, best: number, touched: number[]): void {
+    const near = nearness(query.slice(0, LONGEST_QUERY));
+    if (near === null) return;
+    let nearest = 0;
+    for (let at = 0; at < size; at++) if (near[at]! > nearest) nearest = near[at]!;
+    if (nearest < LEAST_NEARNESS) return;
+    const least = Math.max(LEAST_NEARNESS, nearest * NEAR_ENOUGH);
+    for (let at = 0; at < size; at++) {
+      if (near[at]! <= 0) continue;
+      if (scores[at] === 0) {
+        if (near[at]! < least) continue;
+        touched.push(at);
+      }
+      scores[at]! += (weight * best * near[at]!) / nearest;
+    }
+  }
+
   return {
     size,
     find(query, most, isWanted) {
@@ -133,7 +185,9 @@ export function buildIndex(vocabulary: Vocabulary, bags: readonly Bag[]): Search
       const touched = scoreTerms(wanted, scores);
       const best = greatest(scores, touched);
       addClauses(clausesOf(query, wanted), best, touched);
+      addNames(wanted, best, touched);
       addTrigrams(query, best === 0 ? 1 : best, touched);
+      if (vectors !== null) addNearness(vectors, query, best === 0 ? 1 : best, touched);
       const found = isWanted === undefined ? touched : touched.filter(isWanted);
       const top = pickBest(scores, found, most);
       const least = (top[0]?.score ?? 0) * NEAR;
@@ -148,6 +202,10 @@ export function buildIndex(vocabulary: Vocabulary, bags: readonly Bag[]): Search
 
 /** The part of the best score from which on a document matches nearly as well. */
 const NEAR = 0.5;
+
+/** The least nearness that means anything, and the part of the nearest one that a document without common words needs. */
+const LEAST_NEARNESS = 0.2;
+const NEAR_ENOUGH = 0.7;
 
 /** The least that a name must be spelled like a query if it has none of its words. */
 const LEAST_LIKENESS = 0.4;
@@ -222,6 +280,28 @@ function group(bags: readonly Bag[], numbers: number, part: 'terms' | 'trigrams'
     for (let i = ofTerms ? 0 : terms; i < end; i++) values[next[ofTerms ? termIn(packed[i]!) : packed[i]!]!++] = at;
   }
   return { starts, values };
+}
+
+/** The terms of the name of each document. */
+function groupNames(bags: readonly Bag[]): Groups {
+  const starts = new Uint32Array(bags.length + 1);
+  for (let at = 0; at < bags.length; at++) starts[at + 1] = starts[at]! + bags[at]!.named;
+  const values = new Uint32Array(starts[bags.length]!);
+  for (let at = 0; at < bags.length; at++) {
+    const { packed, named } = bags[at]!;
+    for (let i = 0; i < named; i++) values[starts[at]! + i] = termIn(packed[i]!);
+  }
+  return { starts, values };
+}
+
+/** How rare each term is. */
+function rarityOf({ starts }: Groups, size: number): Float32Array {
+  const rarities = new Float32Array(starts.length - 1);
+  for (let i = 0; i < rarities.length; i++) {
+    const count = starts[i + 1]! - starts[i]!;
+    rarities[i] = Math.log(1 + (size - count + 0.5) / (count + 0.5));
+  }
+  return rarities;
 }
 
 /** How much each term of each document counts, apart from how rare it is: in the same places as the documents. */

@@ -11,7 +11,9 @@ import { KINDS, type Kind } from '../item.ts';
 import { type Bag, createVocabulary, isWorn, packBag, type Vocabulary, withExamples } from './bag.ts';
 import { documentOf } from './document.ts';
 import { type Examples, NO_EXAMPLES } from './examples.ts';
-import { buildIndex } from './search-index.ts';
+import { buildIndex, type WeightedNearness } from './search-index.ts';
+import type { DocumentVector } from './vectors/nearness.ts';
+import type { WordVectors } from './vectors/word-vectors.ts';
 
 /** An item that was found, under its name in the catalog. */
 export interface Match {
@@ -38,6 +40,12 @@ export interface ItemSearch {
   find(query: string, most: number, filter?: SearchFilter): Matches;
 }
 
+/** Vectors of words, and how much they count. The same object for the same file and weight, because an index is kept for each. */
+export interface WeightedVectors {
+  readonly words: WordVectors;
+  readonly weight: number;
+}
+
 const NO_QUERIES: readonly string[] = [];
 
 /** Milliseconds of work at a time. */
@@ -55,15 +63,24 @@ interface KnownBags {
 
 let memory: KnownBags = { vocabulary: createVocabulary(), bags: new WeakMap() };
 
-const searches = memo((_: Catalog) => new WeakMap<Examples, Promise<ItemSearch>>());
+interface Built {
+  readonly vectors: WeightedVectors | null;
+  readonly search: Promise<ItemSearch>;
+}
+
+const searches = memo((_: Catalog) => new WeakMap<Examples, Built>());
 const kept: { readonly catalog: WeakRef<Catalog>; readonly examples: WeakRef<Examples> }[] = [];
 
 /** The search over a catalog. The same one while neither the catalog nor the examples change. */
-export function searchOf(catalog: Catalog, examples: Examples = NO_EXAMPLES): Promise<ItemSearch> {
+export function searchOf(
+  catalog: Catalog,
+  examples: Examples = NO_EXAMPLES,
+  vectors: WeightedVectors | null = null,
+): Promise<ItemSearch> {
   const known = searches(catalog).get(examples);
-  if (known !== undefined) return known;
-  const search = build(catalog, examples);
-  searches(catalog).set(examples, search);
+  if (known !== undefined && known.vectors === vectors) return known.search;
+  const search = build(catalog, examples, vectors);
+  searches(catalog).set(examples, { vectors, search });
   kept.push({ catalog: new WeakRef(catalog), examples: new WeakRef(examples) });
   if (kept.length > MOST_KEPT) {
     const oldest = kept.shift()!;
@@ -73,7 +90,7 @@ export function searchOf(catalog: Catalog, examples: Examples = NO_EXAMPLES): Pr
   return search;
 }
 
-async function build(catalog: Catalog, examples: Examples): Promise<ItemSearch> {
+async function build(catalog: Catalog, examples: Examples, vectors: WeightedVectors | null): Promise<ItemSearch> {
   if (isWorn(memory.vocabulary)) memory = { vocabulary: createVocabulary(), bags: new WeakMap() };
   const { vocabulary, bags: known } = memory;
   const purposes = purposesIn(catalog);
@@ -95,7 +112,31 @@ async function build(catalog: Catalog, examples: Examples): Promise<ItemSearch> 
       examples.size === 0 ? NO_QUERIES : [...(examples.get(canonicalName(entry)) ?? []), ...(examples.get(name) ?? [])];
     bags.push(queries.length === 0 ? bag.bag : withExamples(vocabulary, bag.bag, queries));
   }
-  return createSearch(found, vocabulary, bags);
+  return createSearch(found, vocabulary, bags, vectors === null ? null : await nearnessIn(found, vectors));
+}
+
+const documentVectors = memo((_: WordVectors) => new WeakMap<Entry, DocumentVector>());
+
+/** As the bags: read once per item, in short pieces. */
+async function nearnessIn(found: readonly NamedEntry[], { words, weight }: WeightedVectors): Promise<WeightedNearness> {
+  // Loaded when it is used: most searches have no vectors.
+  const { createNearness, vectorOf } = await import('./vectors/nearness.ts');
+  const known = documentVectors(words);
+  const all: DocumentVector[] = [];
+  let pause = performance.now() + PIECE;
+  for (const [, entry] of found) {
+    let own = known.get(entry);
+    if (own === undefined) {
+      own = vectorOf(words, documentOf(entry, ''));
+      known.set(entry, own);
+      if (performance.now() >= pause) {
+        await setImmediate();
+        pause = performance.now() + PIECE;
+      }
+    }
+    all.push(own);
+  }
+  return { nearness: createNearness(words, all), weight };
 }
 
 /** What each server is for, if its operator or the server itself says so. */
@@ -103,8 +144,13 @@ function purposesIn({ introductions }: Catalog): Map<string, string> {
   return new Map(introductions.map(({ key, description, about }) => [key, `${description} ${about}`.trim()]));
 }
 
-function createSearch(found: readonly NamedEntry[], vocabulary: Vocabulary, bags: Bag[]): ItemSearch {
-  const index = buildIndex(vocabulary, bags);
+function createSearch(
+  found: readonly NamedEntry[],
+  vocabulary: Vocabulary,
+  bags: Bag[],
+  vectors: WeightedNearness | null,
+): ItemSearch {
+  const index = buildIndex(vocabulary, bags, vectors);
   return {
     find(query, most, { kinds, isServer } = {}) {
       const wants = ({ kind }: Entry) => kinds?.has(kind) ?? true;

@@ -131,6 +131,93 @@ pet dog cat animal
 astronomy space planet
 joke humor funny
 quote saying
+spreadsheet excel sheet xlsx csv workbook
+presentation slide deck powerpoint
+subtitle caption transcript transcription
+vulnerability cve security exploit
+workflow pipeline automation automate
+wiki wikipedia encyclopedia knowledge
+browser webpage web
+scrape crawl extract parse
+click press tap
+type fill enter input
+wait sleep pause
+download save export
+zip archive compress
+encrypt cipher decrypt
+hash checksum
+barcode qr
+wallet balance
+transaction transfer payment
+subscribe subscription newsletter
+follower following follow
+tweet post status
+channel room thread
+memory remember recall note
+graph relation node entity
+merge combine join concatenate
+split divide separate
+sort order rank
+filter select choose
+count number total
+average mean median
+train railway ticket
+taxi ride uber cab
+parcel package shipment shipping delivery courier tracking
+warehouse inventory stock supply
+seller vendor merchant supplier
+candidate applicant recruit
+school university college
+patient clinical disease diagnosis symptom
+drug medication pharmacy
+gene protein dna genome
+molecule chemical compound
+earthquake disaster hazard
+visa passport immigration
+election vote politics political government
+crime police criminal
+charity nonprofit donation
+podcast episode show
+tv television series show
+anime manga comic cartoon
+concert festival ticket event
+beauty cosmetic makeup skincare
+clothing fashion outfit apparel
+wine beer drink beverage cocktail
+garden plant flower
+real_estate property house mortgage
+loan mortgage credit debt
+insurance policy coverage
+budget expense spending
+salary wage income pay
+revenue profit sale earning
+portfolio investment asset fund
+seo keyword ranking
+advertisement ad campaign marketing
+logo brand icon
+color palette
+font typography
+sentiment emotion mood
+toxicity profanity offensive
+spam fraud phishing
+timezone time utc
+sunrise sunset moon
+ocean tide wave
+ip network address
+ping latency uptime
+cpu memory ram usage
+backup restore snapshot
+config configuration setting preference option
+environment variable env
+install setup
+upgrade update version
+debug troubleshoot diagnose
+review inspect audit
+approve accept confirm
+reject decline deny
+assign delegate
+milestone deadline due
+sprint board backlog kanban
 `;
 
 function readGroups(): Map<string, string[]> {

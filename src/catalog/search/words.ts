@@ -18,7 +18,9 @@ const STOP_WORDS = new Set(
     'know knowing wondering wonder looking trying try tried interested considering think going go get gets getting got ' +
     'really actually maybe perhaps could something anything everything someone anyone one ones way ways thing things lot ' +
     'lots kind etc eg ie okay ok well now currently specific based provide provides provided providing assist assistance ' +
-    'recommend suggest suggestions recommendations best good great make makes sure s t re ve ll d m'
+    'recommend suggest suggestions recommendations best good great make makes sure additionally furthermore moreover besides ' +
+    'specifically especially particular certain several various comprehensive including include includes included regarding ' +
+    'ensure appreciate kindly hope hoping wish curious excited s t re ve ll d m'
   ).split(' '),
 );
 

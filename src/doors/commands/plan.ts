@@ -39,8 +39,7 @@ export async function planInGateway(gateway: Gateway, request: PlanRequest): Pro
   door.close();
   const plan = planTask(task, rules, catalog, gateway.statuses());
   if (request.search !== true) return reportPlan(plan, gateway.config, request);
-  const { searchOf } = await import('../../catalog/search/search.ts');
-  const search = await searchOf(catalog, gateway.learning.examplesOf(door.caller));
+  const search = await gateway.learning.search(door.caller, catalog);
   const { best } = search.find(taskQuery(task), MOST_FOUND, { kinds: new Set(['tool']) });
   return reportPlan(fillPlan(plan, best), gateway.config, request);
 }

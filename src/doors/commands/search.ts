@@ -31,6 +31,8 @@ export interface SearchReport {
   readonly more: Readonly<Record<string, number>>;
   /** Why items may be missing: one sentence for each server. */
   readonly missing: readonly string[];
+  /** Why the search is worse than the configuration says: its vectors cannot be used. Null if nothing is wrong. */
+  readonly problem: string | null;
 }
 
 export interface FoundItem {
@@ -86,8 +88,7 @@ export async function searchItems(gateway: Gateway, request: SearchRequest): Pro
   const view = door.caller.view();
   door.close();
   const { catalog } = view;
-  const { searchOf } = await import('../../catalog/search/search.ts');
-  const search = await searchOf(catalog, gateway.learning.examplesOf(door.caller));
+  const search = await gateway.learning.search(door.caller, catalog);
   if (server !== undefined) requireServer(server, [...catalog.sources]);
   const isServer = (entry: { sourceKey: string; namespace: string }) =>
     server === undefined || matchesServer(server, entry.sourceKey, entry.namespace);
@@ -105,6 +106,7 @@ export async function searchItems(gateway: Gateway, request: SearchRequest): Pro
     })),
     more: Object.fromEntries(more),
     missing: catalog.away.filter(({ isListed }) => !isListed).map((source) => awayText([source])),
+    problem: await gateway.learning.vectorProblem(),
   };
 }
 
