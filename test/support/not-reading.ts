@@ -181,6 +181,26 @@ export async function sufferDeafClient(door: ClientDoor, kind: string): Promise<
   });
 }
 
+/** A dashboard that tries a tool which sends one kind of message without end, and looks at the events, and reads nothing. */
+export async function sufferDeafPage(kind: string): Promise<Outcome> {
+  const key = 'the-key-of-the-operator';
+  const gateway = await startHttp({
+    config: toml([
+      { namespace: 'loud', command: server('deaf') },
+      { namespace: 'good', command: server('hang') },
+    ]),
+    env: { TOOLGATE_OPERATOR_KEY: key },
+    process: true,
+  });
+  return measure(gateway, gateway.url, async (until) => {
+    const headers = { authorization: `Bearer ${key}` };
+    const body = { kind: 'tool', name: 'loud_flood', arguments: { kind, deaf: false }, agent: null };
+    send(gateway, 'GET', headers, '', '/admin/events');
+    send(gateway, 'POST', headers, JSON.stringify(body), '/admin/tries');
+    await until(() => false, 15_000);
+  });
+}
+
 const hasCut = ({ stderr }: HttpGateway | StdioGateway) => stderr().includes('a client was cut off');
 const patience = (kind: string) => (ENDLESS.includes(kind) ? 60_000 : 5_000);
 
@@ -189,7 +209,13 @@ function request(id: number, method: string, params: object): string {
 }
 
 /** Sends a request on a connection of its own, and does not read the reply. */
-function send({ origin }: HttpGateway, verb: 'GET' | 'POST', headers: Record<string, string>, body = ''): void {
+function send(
+  { origin }: HttpGateway,
+  verb: 'GET' | 'POST',
+  headers: Record<string, string>,
+  body = '',
+  path = '/mcp',
+): void {
   const all = {
     host: new URL(origin).host,
     accept: verb === 'GET' ? 'text/event-stream' : 'application/json, text/event-stream',
@@ -197,7 +223,7 @@ function send({ origin }: HttpGateway, verb: 'GET' | 'POST', headers: Record<str
     ...headers,
   };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
-  openSocket(origin).write(`${verb} /mcp HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
+  openSocket(origin).write(`${verb} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
 }
 
 /** Opens the stream of a session over HTTP+SSE, reads the address for messages, and nothing more. */

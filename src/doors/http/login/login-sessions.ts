@@ -42,6 +42,8 @@ const SESSION_LIFE = 30 * 60_000;
 /** Beyond this many, the oldest is over. */
 const MOST = 1_000;
 const MOST_PENDING = 20;
+/** Of one principal: somebody who asks for many links must not end those of others. */
+const MOST_OWN = 10;
 
 export const LOGIN_PATH = '/login';
 
@@ -82,8 +84,15 @@ function createLoginSessions(): LoginSessions {
     return null;
   }
 
+  /** Makes room for one more of this principal. */
+  function makeRoom<Value extends PageVisitor>(all: Map<string, Timed<Value>>, { principal }: Identity): void {
+    const own = [...all].filter(([, { value }]) => value.identity.principal === principal);
+    for (const [key] of own.slice(0, Math.max(0, own.length - MOST_OWN + 1))) all.delete(key);
+  }
+
   return {
     invite(visitor) {
+      makeRoom(tickets, visitor.identity);
       const ticket = randomBytes(32).toString('base64url');
       tickets.set(ticket, { value: visitor, until: Date.now() + LINK_LIFE });
       return ticket;
@@ -93,6 +102,7 @@ function createLoginSessions(): LoginSessions {
       const visitor = lasting(tickets, ticket);
       tickets.delete(ticket);
       if (visitor === null) return null;
+      makeRoom(sessions, visitor.identity);
       const [id, proof] = [randomBytes(32).toString('base64url'), randomBytes(32).toString('base64url')];
       const session: LoginSession = { ...visitor, id, proof, pending: new BoundedMap(MOST_PENDING), note: null };
       sessions.set(id, { value: session, until: Date.now() + SESSION_LIFE });

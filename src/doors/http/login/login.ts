@@ -136,7 +136,7 @@ export function createLoginHandlers(gateway: Gateway, { sessions, address, linkO
       session.pending.set(opened.state, { server: key, login: opened });
       send(response, 200, leavingPage(path(), key, opened.address));
     } catch (error) {
-      session.note = { text: messageOf(error), isFailure: true };
+      session.note = { text: gateway.redact(messageOf(error)), isFailure: true };
       goOn(response);
     }
   }
@@ -164,7 +164,7 @@ export function createLoginHandlers(gateway: Gateway, { sessions, address, linkO
         session.note = { text: `You are logged in to ${pending.server}.`, isFailure: false };
         report(gateway, pending.server, `${session.identity.agent} has logged in on the page`);
       } catch (error) {
-        session.note = { text: messageOf(error), isFailure: true };
+        session.note = { text: gateway.redact(messageOf(error)), isFailure: true };
       }
       goOn(response);
     },
