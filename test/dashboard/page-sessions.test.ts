@@ -243,6 +243,25 @@ it('http.dashboard = false switches everything off', async () => {
   expect(stderr).toContain('no dashboard');
 });
 
+it('a list shows the beginning of a very long description, the item all of it', async () => {
+  const long = 'x'.repeat(100_000);
+  const tools = Array.from({ length: 10 }, (_, i) => ({
+    name: `t${i}`,
+    title: long,
+    description: long,
+    inputSchema: { type: 'object' },
+  }));
+  const cwd = tempFolder({ 'offer.json': JSON.stringify(tools) });
+  const hostile = server('basic', '--raw-tools', `${cwd}/offer.json`);
+  const wordy = await startHttp({ cwd, config: `controls = []\n${serversToml({ w: hostile })}`, env });
+  const get = async (path: string) =>
+    (await fetch(`${wordy.origin}/admin/${path}`, { headers: { authorization: `Bearer ${KEY}` } })).text();
+  const list = await get('catalog?kind=tool&limit=500');
+  expect(JSON.parse(list)).toMatchObject({ total: 10 });
+  expect(list.length).toBeLessThan(60_000);
+  expect(await get('catalog/tool/w_t0')).toContain(long);
+});
+
 it('the schemas of the document are those of the types', () => {
   const read = (name: string) => readFileSync(new URL(`../../src/dashboard/${name}`, import.meta.url), 'utf8');
   const inFile = /JSON\.parse\(\s*('.*'),\s*\);/s.exec(read('api-schemas.ts'))![1];

@@ -14,7 +14,7 @@ it('servers that do not read are ended with the reason, memory is bounded, and o
 }, async () => {
   // Those that make the gateway answer without end, and the one over HTTP.
   const ASKING = ['ping', 'unknown', 'roots', 'sampling', 'elicitation', 'web'];
-  const { grown, failures, log } = await sufferDeafServers(FROM_SERVERS, ASKING.length, 150_000);
+  const { grown, failures, log } = await sufferDeafServers(FROM_SERVERS, ASKING, 150_000);
   expect(failures).toEqual([]);
   expect([...endedIn(log)]).toEqual(expect.arrayContaining(ASKING));
   expect(log).toContain('does not take our messages');

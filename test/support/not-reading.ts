@@ -29,8 +29,12 @@ export interface Outcome {
   readonly failures: readonly string[];
 }
 
-/** Servers that do not read, each with another flood, until so many of them were ended or the time is over. */
-export async function sufferDeafServers(kinds: readonly string[], reasons: number, ms: number): Promise<Outcome> {
+/** Servers that do not read, each with another flood, until these of them were ended or the time is over. */
+export async function sufferDeafServers(
+  kinds: readonly string[],
+  wanted: readonly string[],
+  ms: number,
+): Promise<Outcome> {
   const web = await startDeafHttp();
   const gateway = await startHttp({
     config: toml(
@@ -54,7 +58,10 @@ export async function sufferDeafServers(kinds: readonly string[], reasons: numbe
       Array.from({ length: 10 }, () => callTool(gateway.url, `${kind}_hang`, large).catch(() => {})),
     );
     void Promise.all(calls);
-    await until(() => endedIn(gateway.stderr()).size >= reasons, ms);
+    await until(() => {
+      const ended = endedIn(gateway.stderr());
+      return wanted.every((one) => ended.has(one));
+    }, ms);
   });
 }
 
@@ -139,10 +146,17 @@ export async function sufferDeafClient(door: ClientDoor, kind: string): Promise<
   ];
   if (door === 'stdio') {
     const gateway = await startStdio({ config, process: true, connect: false, args: ['--log-level', 'info'] });
-    gateway.process.stdout.pause();
     gateway.stdin.on('error', () => {});
-    for (const line of lines) gateway.stdin.write(`${line}\n`);
+    let answers = '';
+    gateway.process.stdout.on('data', (chunk) => {
+      answers += chunk;
+    });
+    for (const line of lines.slice(0, 4)) gateway.stdin.write(`${line}\n`);
+    // What a start takes is not what unread messages take.
+    await waitFor(() => /"id":1\b/.test(answers) && /"id":2\b/.test(answers), 60_000);
+    gateway.process.stdout.pause();
     return measure(gateway, null, async (until) => {
+      gateway.stdin.write(`${lines[4]}\n`);
       await until(() => hasCut(gateway), patience(kind));
       if (!ENDLESS.includes(kind)) {
         // It sees the end of its input when it reads on, and it reads on when the client does.
