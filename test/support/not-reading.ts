@@ -165,8 +165,8 @@ export async function sufferDeafClient(door: ClientDoor, kind: string): Promise<
       }
       // It ends although nobody reads, in order, and says why once.
       const { code } = await gateway.exited;
-      const lines = gateway.stderr().split('\n');
-      const told = lines.filter((line) => line.includes('a client was cut off')).length;
+      const logged = gateway.stderr().split('\n');
+      const told = logged.filter((line) => line.includes('a client was cut off')).length;
       if (code !== 0 || told !== 1) throw new Error(`exited with ${code}, told ${told} times: ${gateway.stderr()}`);
     });
   }
