@@ -4,7 +4,7 @@ import { createDashboard } from '../../src/dashboard/dashboard.ts';
 import { configFromValue, type Gateway, openHttpDoor } from '../../src/index.ts';
 import { type Ask, type Door, OPERATOR, openAsk } from './asking.ts';
 import { atEnd } from './cleanup.ts';
-import { createGateway } from './in-process-gateway.ts';
+import { openGateway } from './in-process-gateway.ts';
 import { AGENTS, NAMES, type RandomPolicy, SERVERS } from './policies.ts';
 import { startRedis } from './redis.ts';
 import { serverEntry } from './server.ts';
@@ -46,7 +46,7 @@ export function usePolicedGateway({ doors, flags = () => [], config = {} }: Poli
 
   /** Opens a gateway and returns where it is. */
   async function open(): Promise<string> {
-    const gateway = createGateway(configOf({}), { env });
+    const gateway = await openGateway(configOf({}), { env });
     atEnd(() => gateway.close());
     const dashboard = createDashboard(gateway, { trustServers: () => async () => {}, trustTokens: (act) => act() });
     const http = await openHttpDoor(gateway, { host: '127.0.0.1', port: 0, token: null, dashboard });
