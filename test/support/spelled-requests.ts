@@ -296,7 +296,8 @@ export function useSpelledRequests(
         }),
         { numRuns: policies },
       );
-      expect(reached).toBeGreaterThan(10);
+      // Otherwise the comparison says little.
+      expect(reached).toBeGreaterThan(policies / 2);
     },
   };
 }
