@@ -4,6 +4,7 @@ import { circumstancesAt, plainSubject } from '../access/circumstances.ts';
 import { confirmationsFor } from '../access/confirm.ts';
 import { explainEntry } from '../access/explain.ts';
 import { rulesFor } from '../access/policy.ts';
+import type { View } from '../access/view.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { isObject, toObject } from '../base/objects.ts';
 import { isPattern } from '../base/pattern.ts';
@@ -21,6 +22,9 @@ import { isKind } from './catalog-window.ts';
 import { wordsOf } from './inputs.ts';
 
 const MOST_AGENTS = 50;
+
+/** Large catalogs take a while for each agent. Calls go on in between. */
+const othersFirst = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** Everybody whom the configuration, the tokens, the policy or a client names. */
 export async function knownAgents(gateway: Gateway): Promise<string[]> {
@@ -60,12 +64,13 @@ export async function accessMatrix(
       (server === '' || entry.sourceKey === server) &&
       words.every((word) => entry.name.toLowerCase().includes(word) || entry.sourceKey.toLowerCase().includes(word)),
   );
-  const views = agents.map((agent) => {
+  const views: View[] = [];
+  for (const agent of agents) {
     const door = openLocalDoor(gateway, 'default', agent);
-    const view = door.caller.view();
+    views.push(door.caller.view());
     door.close();
-    return view;
-  });
+    await othersFirst();
+  }
   const cell = (entry: Entry, i: number): AccessCell => {
     const { entries, catalog: allowed } = views[i]!;
     if (!allowed.claims[kind].has(entry.name) && !allowed.entries[kind].has(entry.name)) return 'denied';
@@ -123,6 +128,8 @@ export interface DryRunInput {
 const MOST_CHANGES = 1_000;
 
 export async function dryRunPolicy(gateway: Gateway, { text, agents: wanted }: DryRunInput): Promise<DryRunReport> {
+  if (wanted !== undefined && wanted.length > MOST_AGENTS)
+    throw new GatewayError('params_invalid', `"agents" names more than ${MOST_AGENTS}. Ask for fewer at a time.`);
   const policy = readPolicy(text, gateway);
   const agents = wanted !== undefined && wanted.length > 0 ? wanted : await withNew(gateway, policy);
   const now = Date.now();
@@ -132,7 +139,8 @@ export async function dryRunPolicy(gateway: Gateway, { text, agents: wanted }: D
   );
   const changes: DryRunReport['changes'][number][] = [];
   let total = 0;
-  const counts = agents.map((agent) => {
+  const counts: DryRunReport['agents'][number][] = [];
+  for (const agent of agents) {
     const decide = decider(gateway, gateway.config.policy, agent, now);
     const decideThen = decider(gateway, policy, agent, now);
     let [before, after] = [0, 0];
@@ -154,8 +162,9 @@ export async function dryRunPolicy(gateway: Gateway, { text, agents: wanted }: D
         reason: last?.text ?? 'no rule is about it',
       });
     }
-    return { agent, before, after };
-  });
+    counts.push({ agent, before, after });
+    await othersFirst();
+  }
   const warnings = policy?.dryRun === true ? ['dry_run is on: the policy would only be recorded, not enforced.'] : [];
   return { changes, total, agents: counts, warnings };
 }

@@ -56,7 +56,7 @@ export async function catalogWindow(
     tokens: matching.reduce((sum, entry) => sum + tokensOf(entry), 0),
     items: matching
       .slice(offset, offset + limit)
-      .map((entry) => toRow(entry, view.entries[entry.kind].has(entry.name), changes)),
+      .map((entry) => inShort(toRow(entry, view.entries[entry.kind].has(entry.name), changes))),
     // Counted without the filter itself, so that another choice can be seen.
     servers: counted(ofKind.filter(isCategory), (entry) => entry.sourceKey).map(([one, items]) => ({
       server: one,
@@ -132,6 +132,14 @@ function toRow(entry: Entry, active: boolean, changes: ReadonlyMap<string, Devia
     change: changes.get(keyOf(entry))?.verdict ?? null,
     held: item.held !== undefined,
   };
+}
+
+/** A server may describe each of its tools with megabytes. A list shows a line of it, the item itself all. */
+const MOST_SHOWN = 2_000;
+
+function inShort(row: CatalogRow): CatalogRow {
+  const cut = (text: string) => (text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text);
+  return { ...row, title: row.title === null ? null : cut(row.title), description: cut(row.description) };
 }
 
 export async function itemDetail(gateway: Gateway, kind: string, name: string): Promise<ItemDetail> {

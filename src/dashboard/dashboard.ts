@@ -68,7 +68,7 @@ export function createDashboard(gateway: Gateway, options: DashboardOptions): Da
           headers,
           parts: partsOf(path, request.url ?? ''),
           query: new URLSearchParams((request.url ?? '').split('?')[1] ?? ''),
-          session: admitted.get(request) ?? OPERATOR,
+          session: admitted.get(request) ?? (await sessions.keyHolder()),
         });
       },
     };
@@ -133,9 +133,9 @@ export function createDashboard(gateway: Gateway, options: DashboardOptions): Da
       ...operator.map((route) => (route.path === `${BASE}/session` ? { ...route, sharesPath: true } : route)),
     ],
     async admit(request) {
-      const session = await sessions.find(request);
+      const session = (await sessions.find(request)) ?? (await sessions.tokenHolder(request));
       if (session !== null) admitted.set(request, session);
-      return session?.who ?? (await sessions.tokenHolder(request));
+      return session?.who ?? null;
     },
     async sendPage(request, response, headers) {
       // A client that asks for something else than a page, such as a health check, does not mean the dashboard.
@@ -154,8 +154,6 @@ export function createDashboard(gateway: Gateway, options: DashboardOptions): Da
     },
   };
 }
-
-const OPERATOR: PageSession = { who: 'operator', expires: Number.POSITIVE_INFINITY };
 
 /** The values at the `*` of a path. */
 function partsOf(pattern: string, url: string): string[] {

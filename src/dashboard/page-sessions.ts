@@ -27,6 +27,11 @@ interface KeptSession extends PageSession {
   lastUsed: number;
 }
 
+/** Somebody who sends a key or a token with every request. What they opened lasts as long as that is valid. */
+interface HolderSession extends PageSession {
+  isStillGood(): Promise<boolean>;
+}
+
 export interface PageSessions {
   /** A new one-time code, and until when it can be used. */
   makeCode(): Promise<{ readonly code: string; readonly expires: number }>;
@@ -36,8 +41,10 @@ export interface PageSessions {
   enterWith(key: string, request: IncomingMessage): Promise<string>;
   /** The session of a request; null if it has no cookie. Throws if the session is over or another page sent it. */
   find(request: IncomingMessage): Promise<PageSession | null>;
-  /** Whose admin token the bearer of a request is; null if it is none. */
-  tokenHolder(request: IncomingMessage): Promise<string | null>;
+  /** The holder of the admin token that is the bearer of a request; null if it is none. */
+  tokenHolder(request: IncomingMessage): Promise<PageSession | null>;
+  /** The holder of the operator key, who was let in with it. */
+  keyHolder(): Promise<PageSession>;
   /** Whether the session, or the holder of a key, may still look. */
   isValid(session: PageSession): Promise<boolean>;
   /** Ends the session of a request. Returns the cookie that removes its cookie. */
@@ -51,8 +58,10 @@ const MOST_CODES = 20;
 const MOST_SESSIONS = 32;
 const LIFE = 12 * 60 * MINUTE;
 const IDLE = 2 * 60 * MINUTE;
-/** Wrong keys in a minute, from everybody together. */
+/** Wrong keys in a minute, from one address: others must not keep the operator out. */
 const MOST_WRONG = 20;
+/** Addresses that are remembered for it. */
+const MOST_ADDRESSES = 1_000;
 
 /** Changes with a cookie need this header: a page of another origin would have to ask first, and is refused. */
 export const PAGE_HEADER = 'x-toolgate-page';
@@ -61,7 +70,7 @@ export function createPageSessions(config: () => Config, env: EnvVars): PageSess
   /** By their hashes, with the time until which they are valid. */
   const codes = new BoundedMap<string, number>(MOST_CODES);
   const sessions = new BoundedMap<string, KeptSession>(MOST_SESSIONS);
-  let wrong = { count: 0, since: 0 };
+  const wrong = new BoundedMap<string, { count: number; readonly since: number }>(MOST_ADDRESSES);
 
   const stampNow = async () => sign(await operatorKey(env), ['page session']);
 
@@ -163,15 +172,18 @@ export function createPageSessions(config: () => Config, env: EnvVars): PageSess
     },
     async enterWith(key, request) {
       const now = Date.now();
-      if (now - wrong.since > MINUTE) wrong = { count: 0, since: now };
-      if (wrong.count >= MOST_WRONG)
+      const address = request.socket.remoteAddress ?? '';
+      const before = wrong.get(address);
+      const tries = before === undefined || now - before.since > MINUTE ? { count: 0, since: now } : before;
+      if (tries.count >= MOST_WRONG)
         throw new GatewayError('rate_limited', 'Too many wrong keys were entered. Try again in a minute.', {
           details: { retryAfter: 60 },
         });
       if (isOperatorKey(key, await operatorKey(env))) return open(OPERATOR, request);
       const admin = await adminOf(key);
       if (admin !== null) return open(admin, request);
-      wrong.count++;
+      tries.count++;
+      wrong.set(address, tries);
       throw new GatewayError('unauthorized', 'That is neither the operator key nor an admin token.');
     },
     async find(request) {
@@ -190,12 +202,17 @@ export function createPageSessions(config: () => Config, env: EnvVars): PageSess
       session.lastUsed = Date.now();
       return session;
     },
-    tokenHolder({ headers }) {
+    async tokenHolder({ headers }) {
       const token = /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
-      return token === undefined ? Promise.resolve(null) : adminOf(token);
+      const who = token === undefined ? null : await adminOf(token);
+      return who === null ? null : holder(who, async () => (await adminOf(token!)) === who);
+    },
+    async keyHolder() {
+      const stamp = await stampNow();
+      return holder(OPERATOR, async () => stamp === (await stampNow()));
     },
     async isValid(session) {
-      if (!('stamp' in session)) return true;
+      if (!('stamp' in session)) return (session as HolderSession).isStillGood();
       const kept = session as KeptSession;
       if (![...sessions.values()].includes(kept) || !(await isKept(kept))) return false;
       kept.lastUsed = Date.now();
@@ -213,6 +230,10 @@ export function createPageSessions(config: () => Config, env: EnvVars): PageSess
 }
 
 const OPERATOR = 'operator';
+
+function holder(who: string, isStillGood: () => Promise<boolean>): HolderSession {
+  return { who, expires: Number.POSITIVE_INFINITY, isStillGood };
+}
 
 function over(): GatewayError {
   return new GatewayError(

@@ -36,6 +36,8 @@ export interface Tries {
 
 const MOST_TRIES = 32;
 const KEEPALIVE = 15_000;
+/** Bytes that a page may leave unread. Beyond that it gets no more progress and log messages. */
+const MOST_UNREAD = 1_024 * 1_024;
 const METHODS = { tool: 'tools/call', resource: 'resources/read', prompt: 'prompts/get' } as const;
 
 /** What the person at the page can be asked. */
@@ -132,7 +134,10 @@ class PageTry implements Exchange, Client {
   }
 
   #tell<Name extends keyof TryEvents>(name: Name, data: TryEvents[Name]): void {
-    if (!this.#isOver && !this.#response.destroyed) this.#response.write(eventText(name, data));
+    if (this.#isOver || this.#response.destroyed) return;
+    // A server can send them without end, and there is no other way to slow it down.
+    if ((name === 'progress' || name === 'log') && this.#response.writableLength > MOST_UNREAD) return;
+    this.#response.write(eventText(name, data));
   }
 
   #clean(bytes: Buffer): JsonObject {

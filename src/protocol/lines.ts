@@ -1,5 +1,7 @@
 /** Splits a byte stream into lines. A line over the limit is dropped completely and reported once. */
 
+import { CollectedParts } from '../base/collected-parts.ts';
+
 export interface LineSink {
   /** A line that came in one part, as most lines do. */
   line(bytes: Buffer): void;
@@ -21,7 +23,8 @@ export interface LineReader {
 }
 
 export function createLineReader(limit: number, sink: LineSink): LineReader {
-  let parts: Buffer[] = [];
+  const collected = new CollectedParts();
+  /** Bytes of the line so far, also of what a follower has taken. */
   let size = 0;
   let dropping = false;
   let follower: LineFollower | null = null;
@@ -29,8 +32,7 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
   let isOffered = false;
 
   const tooLong = (last: Buffer) => {
-    const head = headOf([...parts, last]);
-    parts = [];
+    const head = headOf([...collected.take(), last]);
     size = 0;
     sink.tooLong(limit, head);
   };
@@ -60,12 +62,11 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
       if (line.length > 0) sink.line(line);
       return;
     }
-    const line = parts;
-    parts = [];
+    // The line break may have come in a chunk of its own.
+    if (tail.length > 0) collected.push(tail);
+    const line = collected.take();
     size = 0;
     isOffered = false;
-    // The line break may have come in a chunk of its own.
-    if (tail.length > 0) line.push(tail);
     const last = withoutReturn(line.pop()!);
     if (last.length > 0) line.push(last);
     if (line.length > 0) sink.parts(line);
@@ -94,11 +95,11 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
         follower.push(rest);
         return;
       }
-      parts.push(rest);
+      collected.push(rest);
       if (isOffered || size < OFFERED) return;
       isOffered = true;
-      follower = sink.long?.(parts) ?? null;
-      if (follower !== null) parts = [];
+      follower = sink.long?.(collected.parts) ?? null;
+      if (follower !== null) collected.take();
     },
   };
 }

@@ -1,4 +1,5 @@
 /** Reads and writes server-sent events as bytes. */
+import { CollectedParts } from '../base/collected-parts.ts';
 import { oneLine } from './json.ts';
 
 /** What goes before and after the data of an event. */
@@ -29,8 +30,9 @@ export function createSseReader(
   event: (data: Buffer, name: string) => void,
   tooLong: () => void,
 ): SseReader {
-  let pending: Buffer[] = [];
-  let data: Buffer[] = [];
+  const pending = new CollectedParts();
+  const data = new CollectedParts();
+  let hasData = false;
   let size = 0;
   let afterCarriage = false;
   let first = true;
@@ -40,29 +42,28 @@ export function createSseReader(
 
   const line = (tail: Buffer) => {
     let bytes = tail;
-    if (pending.length > 0) {
+    if (pending.size > 0) {
       pending.push(tail);
-      bytes = Buffer.concat(pending);
-      pending = [];
+      bytes = pending.takeJoined();
     }
     if (first) {
       first = false;
       if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) bytes = bytes.subarray(3);
     }
     if (bytes.length === 0) {
-      const content = data.length === 1 ? data[0]! : Buffer.concat(data);
-      const hasData = data.length > 0;
       const named = name;
-      data = [];
       size = 0;
       name = MESSAGE;
-      if (hasData) event(content, named);
+      if (!hasData) return;
+      hasData = false;
+      event(data.takeJoined(), named);
       return;
     }
     if (bytes[0] === 0x65) readName(bytes);
     else if (bytes[0] === 0x69 || bytes[0] === 0x72) readResumption(bytes);
     if (bytes.length < 5 || bytes.toString('latin1', 0, 5) !== 'data:') return;
-    if (data.length > 0) data.push(NEWLINE);
+    if (hasData) data.push(NEWLINE);
+    hasData = true;
     data.push(bytes.subarray(bytes[5] === 0x20 ? 6 : 5));
   };
 
@@ -106,7 +107,7 @@ export function createSseReader(
         if (newline >= 0 && newline < start) newline = chunk.indexOf(0x0a, start);
       }
       if (start < chunk.length) pending.push(start === 0 ? chunk : chunk.subarray(start));
-      if (size > limit && (pending.length > 0 || data.length > 0)) tooLong();
+      if (size > limit && (pending.size > 0 || hasData)) tooLong();
     },
   };
 }

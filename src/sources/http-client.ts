@@ -383,7 +383,9 @@ class HttpLine implements ResponseEvents {
     const request = this.request!;
     const { keepAlive } = this.#reader;
     this.#idleFor = keepAlive < 0 ? IDLE : Math.min(keepAlive - BEFORE_SERVER, IDLE_MOST);
-    const stays = this.#completed === 'stay' && isClean && this.#idleFor > 0;
+    // A server that answers before it has the whole request may take the rest of it for the next one.
+    const isWhole = this.socket?.writableLength === 0;
+    const stays = this.#completed === 'stay' && isClean && isWhole && this.#idleFor > 0;
     this.#served++;
     request.isOver = true;
     request.line = null;

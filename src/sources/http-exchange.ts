@@ -1,5 +1,5 @@
 /** One message sent to a server, and the reply: plain JSON or a stream of events. */
-
+import { CollectedParts } from '../base/collected-parts.ts';
 import { STREAMED } from '../protocol/long-result.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
@@ -31,7 +31,7 @@ export class UpstreamExchange implements ResponseHandler {
   size = 0;
   readonly #connection: ExchangeEvents;
   readonly #maxMessage: number;
-  readonly #parts: Buffer[] = [];
+  readonly #parts = new CollectedParts();
   #size = 0;
   #status = 0;
   #length = -1;
@@ -103,9 +103,9 @@ export class UpstreamExchange implements ResponseHandler {
     const isLong = this.#size >= STREAMED || (this.#length >= STREAMED && this.#length <= this.#maxMessage);
     if (!isLong) return false;
     this.#isOffered = true;
-    this.#answer = this.#connection.begun(this.pending, this.#parts, this.#length);
+    this.#answer = this.#connection.begun(this.pending, this.#parts.parts, this.#length);
     if (this.#answer === null) return false;
-    this.#parts.length = 0;
+    this.#parts.take();
     return true;
   }
 
@@ -127,7 +127,7 @@ export class UpstreamExchange implements ResponseHandler {
 
   ended(): void {
     this.#answer?.end();
-    this.#connection.replied(this, this.#status, this.#parts);
+    this.#connection.replied(this, this.#status, this.#parts.take());
   }
 
   failed(_sent: HttpRequest | null, error: Error): void {

@@ -325,6 +325,14 @@ it('never takes what follows a response for the next one', async () => {
   expect(connections()).toBe(2);
 });
 
+it('does not use a socket again on which the request was answered before it was sent whole', async () => {
+  // The rest of it, which a client wrote, would be the next request for a server that has stopped reading this one.
+  const { ask, connections } = await startServer([OK]);
+  expect(await ask(Buffer.alloc(32 * 1024 * 1024, 'POST / HTTP/1.1\r\n\r\n'))).toBe('{}');
+  expect(await ask()).toBe('{}');
+  expect(connections()).toBe(2);
+});
+
 it('opens another socket after the server closed one, and never more than it may', async () => {
   const { ask, connections } = await startServer([OK], true);
   expect(await ask()).toBe('{}');

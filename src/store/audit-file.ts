@@ -15,7 +15,7 @@ export function dayOf(ms: number): string {
 export interface DayFile {
   /** Selects the day that the next appended lines belong to. */
   use(day: string): Promise<void>;
-  /** Appends this many lines in one write. Returns how many whole lines were written: fewer if the disk is full. */
+  /** Appends this many lines in one write. Returns how many were written: all, or none if the disk is full. */
   append(bytes: Buffer, lines: number): Promise<number>;
   close(): Promise<void>;
 }
@@ -32,6 +32,8 @@ export function openDayFile(folder: string): DayFile {
   let path = '';
   /** Whether the last line of the file is incomplete. The next line must not continue it. */
   let broken = false;
+  /** What a full disk took of the last lines, while it cannot be removed. It has no seal, so nothing may follow it. */
+  let half: Buffer | null = null;
 
   let ours: Stats | null = null;
   let checked = 0;
@@ -51,11 +53,22 @@ export function openDayFile(folder: string): DayFile {
     await old?.close().catch(() => {});
   }
 
+  /** Removes what a full disk took. Throws if that fails. */
+  async function removeHalf(from: FileHandle): Promise<void> {
+    if (half === null) return;
+    const isRemoved = await takenBack(from, half);
+    half = null;
+    // Somebody has written after it, so it stays. `audit verify` names it.
+    if (!isRemoved) broken = await endsMidLine(from);
+  }
+
   return {
     async use(day) {
       const wanted = join(folder, `${day}.jsonl`);
       if (wanted === path && (await stillExists())) return;
+      if (handle !== null) await removeHalf(handle).catch(() => {});
       await close();
+      half = null;
       path = wanted;
       await mkdir(dirname(folder), { recursive: true });
       await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -72,6 +85,7 @@ export function openDayFile(folder: string): DayFile {
       broken = await endsMidLine(opened);
     },
     async append(bytes, lines) {
+      await removeHalf(handle!);
       const all = broken ? Buffer.concat([BREAK, bytes]) : bytes;
       const { bytesWritten } = await handle!.write(all);
       if (bytesWritten === all.length) {
@@ -80,25 +94,26 @@ export function openDayFile(folder: string): DayFile {
       }
       // The disk is full. What was written is taken back, so that the seals stay right, and the whole batch is tried
       // again.
-      if (await takenBack(handle!, all.subarray(0, bytesWritten))) return 0;
-      const written = all.subarray(0, bytesWritten);
-      if (bytesWritten > 0) broken = written.at(-1) !== 0x0a;
-      return linesIn(written.subarray(all.length - bytes.length));
+      if (bytesWritten === 0) return 0;
+      half = Buffer.from(all.subarray(0, bytesWritten));
+      await removeHalf(handle!);
+      return 0;
     },
-    close,
+    async close() {
+      if (handle !== null) await removeHalf(handle).catch(() => {});
+      await close();
+    },
   };
 }
 
-/** Removes the bytes from the end of the file. False if another gateway has written after them. */
+/** Removes the bytes from the end of the file. False if another gateway has written after them. Throws if it cannot. */
 async function takenBack(handle: FileHandle, bytes: Buffer): Promise<boolean> {
   const { size } = await handle.stat();
   const start = size - bytes.length;
   const { buffer, bytesRead } = await handle.read(Buffer.alloc(bytes.length), 0, bytes.length, Math.max(0, start));
   if (bytesRead !== bytes.length || !buffer.equals(bytes)) return false;
-  return handle.truncate(start).then(
-    () => true,
-    () => false,
-  );
+  await handle.truncate(start);
+  return true;
 }
 
 /** True after a power cut or a full disk, but not while another gateway is writing. */
@@ -111,12 +126,6 @@ async function endsMidLine(handle: FileHandle): Promise<boolean> {
     if (size === before) return true;
     before = size;
   }
-}
-
-function linesIn(bytes: Buffer): number {
-  let count = 0;
-  for (let at = bytes.indexOf(0x0a); at >= 0; at = bytes.indexOf(0x0a, at + 1)) count++;
-  return count;
 }
 
 /** In milliseconds. */

@@ -6,6 +6,7 @@ import { expect, it } from 'vitest';
 import { waitFor } from '../../test/support/processes.ts';
 import { tempFolder } from '../../test/support/temp.ts';
 import { AuditLog } from './audit-log.ts';
+import { verifyAudit } from './audit-read.ts';
 
 it('writes lines that were held back during another write', async () => {
   const folder = tempFolder();
@@ -107,3 +108,41 @@ it('counts a write that does not return as failing, until it does', async () => 
   expect([log.written, problems.at(-1)]).toEqual([1, null]);
   await log.close();
 }, 40_000);
+
+it('leaves a sound file if a full disk takes half of the lines, and cannot even give them back for a while', async () => {
+  const folder = tempFolder();
+  const problems: (string | null)[] = [];
+  const log = openLog(folder, problems);
+  const write = async () => {
+    log.time();
+    for (let i = 0; i < 3; i++) log.write(`{"line":${i}}`);
+    await log.flush();
+  };
+  await write();
+  const handle = await open(join(folder, readdirSync(folder)[0]!));
+  const prototype = Object.getPrototypeOf(handle) as Record<'write' | 'truncate', (...args: unknown[]) => unknown>;
+  await handle.close();
+  const { write: wrote, truncate } = prototype;
+  let refused = 0;
+  prototype.write = function (this: unknown, bytes: unknown) {
+    return wrote.call(this, (bytes as Buffer).subarray(0, (bytes as Buffer).length >> 1));
+  };
+  prototype.truncate = () => {
+    refused++;
+    return Promise.reject(new Error('ENOSPC'));
+  };
+  try {
+    await write();
+    await waitFor(() => refused >= 2);
+  } finally {
+    Object.assign(prototype, { write: wrote, truncate });
+  }
+  await log.flush();
+  expect([log.isFailing, log.written, problems]).toEqual([false, 6, [expect.stringContaining('ENOSPC'), null]]);
+  await write();
+  await log.close();
+  const { problems: found } = await verifyAudit(folder);
+  expect(found).toEqual([]);
+  const lines = readFileSync(join(folder, readdirSync(folder)[0]!), 'utf8').match(/"line":/g);
+  expect(lines).toHaveLength(9);
+});

@@ -295,13 +295,7 @@ export class AuditLog {
       this.#options.written?.(batch.bytes.subarray(0, end));
       return;
     }
-    // Only some of the lines fit on the disk. The rest is tried again, starting with the line that was cut.
-    let start = 0;
-    for (let line = 0; line < written; line++) start = batch.bytes.indexOf(NEWLINE, start) + 1;
-    this.#kept -= start;
-    batch.bytes = batch.bytes.subarray(start);
-    batch.size -= start;
-    batch.lines -= written;
+    // The whole batch is tried again, with the same seal.
     throw new Error('the disk is full');
   }
 

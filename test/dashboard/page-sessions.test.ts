@@ -1,10 +1,15 @@
 /** Getting into the dashboard: links that work once, cookies of this site only, changes from its own page only. */
 import { readFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { schemasText } from '../../scripts/api-schemas.mjs';
+import { createPageSessions } from '../../src/dashboard/page-sessions.ts';
+import type { Config } from '../../src/index.ts';
+import { openAdminStore } from '../../src/store/agents.ts';
 import { runCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { server, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
 
 const KEY = 'the-key-of-the-operator';
 const TOKEN = 'the-token-of-an-agent-0123456789';
@@ -183,6 +188,48 @@ it('an admin token lets its holder in, and its sessions end with it', async () =
   expect(await who({ authorization: `Bearer ${token}` })).toBe(401);
 });
 
+it('what was opened with a token or a key in a header lasts as long as that is valid', async () => {
+  const dataDir = tempFolder();
+  const given = { TOOLGATE_OPERATOR_KEY: KEY };
+  const config = { dataDir, file: null, http: { publicUrl: null } } as unknown as Config;
+  const sessions = createPageSessions(() => config, given);
+  const store = openAdminStore(dataDir);
+  const { token } = await store.add('ann', '', null);
+  const ann = (await sessions.tokenHolder({ headers: { authorization: `Bearer ${token}` } } as never))!;
+  const operator = await sessions.keyHolder();
+  expect([ann.who, operator.who]).toEqual(['ann', 'operator']);
+  expect([await sessions.isValid(ann), await sessions.isValid(operator)]).toEqual([true, true]);
+  await store.revoke('ann');
+  given.TOOLGATE_OPERATOR_KEY = 'another-key-of-the-operator';
+  expect([await sessions.isValid(ann), await sessions.isValid(operator)]).toEqual([false, false]);
+});
+
+it('somebody who enters wrong keys keeps out only themselves', async () => {
+  const enterFrom = (localAddress: string, key: string) =>
+    new Promise<number>((resolve) => {
+      const headers = { 'content-type': 'application/json' };
+      const asked = request(
+        `${gateway.origin}/admin/session`,
+        { method: 'POST', localAddress, headers },
+        (response) => {
+          response.resume();
+          resolve(response.statusCode!);
+        },
+      );
+      asked.end(JSON.stringify({ key }));
+    });
+  for (let i = 0; i < 20; i++) expect(await enterFrom('127.0.0.2', 'wrong')).toBe(401);
+  expect(await enterFrom('127.0.0.2', KEY)).toBe(429);
+  expect(await enterFrom('127.0.0.1', KEY)).toBe(204);
+});
+
+it('a key is not taken from what a page of another site can send without asking', async () => {
+  const enterAs = (type: string) =>
+    at('/admin/session', { method: 'POST', headers: { 'content-type': type }, body: JSON.stringify({ key: KEY }) });
+  expect((await enterAs('text/plain')).status).toBe(415);
+  expect((await enterAs('application/json')).status).toBe(204);
+});
+
 it('http.dashboard = false switches everything off', async () => {
   const off = await startHttp({ config: 'controls = []\n[http]\ndashboard = false\n', env });
   const get = (path: string) =>
@@ -194,6 +241,25 @@ it('http.dashboard = false switches everything off', async () => {
   const { code, stderr } = await runCli(['dashboard'], { cwd: off.cwd, env });
   expect(code).not.toBe(0);
   expect(stderr).toContain('no dashboard');
+});
+
+it('a list shows the beginning of a very long description, the item all of it', async () => {
+  const long = 'x'.repeat(100_000);
+  const tools = Array.from({ length: 10 }, (_, i) => ({
+    name: `t${i}`,
+    title: long,
+    description: long,
+    inputSchema: { type: 'object' },
+  }));
+  const cwd = tempFolder({ 'offer.json': JSON.stringify(tools) });
+  const hostile = server('basic', '--raw-tools', `${cwd}/offer.json`);
+  const wordy = await startHttp({ cwd, config: `controls = []\n${serversToml({ w: hostile })}`, env });
+  const get = async (path: string) =>
+    (await fetch(`${wordy.origin}/admin/${path}`, { headers: { authorization: `Bearer ${KEY}` } })).text();
+  const list = await get('catalog?kind=tool&limit=500');
+  expect(JSON.parse(list)).toMatchObject({ total: 10 });
+  expect(list.length).toBeLessThan(60_000);
+  expect(await get('catalog/tool/w_t0')).toContain(long);
 });
 
 it('the schemas of the document are those of the types', () => {

@@ -6,7 +6,7 @@ import { useProcesses } from '../support/switch.ts';
 useProcesses('servers');
 
 const LONG = { timeout: 1_200_000 };
-/** Those of folders have a file of their own, which runs at the same time. */
+/** Those of folders and packages have files of their own, which run at the same time. */
 const isHere = (act: string) => !/file$|package|a changed server/.test(act);
 
 it('a start or a write that fails anywhere is told with its cause, and works again afterwards', LONG, () =>

@@ -23,7 +23,24 @@ export const DOORS = ['stdio', 'modern stdio', 'http', 'modern http', 'sse', 're
 
 /** Doors that offer only tools. */
 export const TOOLS_ONLY: readonly string[] = ['rest', 'local'];
-export type Door = (typeof DOORS)[number];
+
+/**
+ * Ways to a tool besides the doors: the dashboard in the name of an agent, `call_tool` of the control `search`, and a
+ * replica that another one has opened the session for.
+ */
+type Way = 'page' | 'call_tool' | 'replica';
+export type Door = (typeof DOORS)[number] | Way;
+
+/** Whether requests of this method can be made there. */
+export function isOffered(door: Door, method: string): boolean {
+  if (TOOLS_ONLY.includes(door) || door === 'call_tool') return method === 'tools/call';
+  if (door === 'page') return method in TRIED;
+  // Subscriptions without a session are asked for in another way.
+  return !(door.startsWith('modern') && method === 'resources/subscribe');
+}
+
+/** The key of the operator, for the dashboard. */
+export const OPERATOR = 'the-key-of-the-operator';
 
 const INITIALIZE = {
   protocolVersion: '2025-11-25',
@@ -32,13 +49,14 @@ const INITIALIZE = {
 };
 const JSON_HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
 
-/** `headers` identify the agent over HTTP. */
+/** `headers` identify the agent over HTTP. `other`: where another replica is. */
 export async function openAsk(
   door: Door,
   gateway: Gateway,
   origin: string,
   agent: string,
   headers: Record<string, string>,
+  other = origin,
 ): Promise<Ask> {
   switch (door) {
     case 'stdio':
@@ -55,6 +73,12 @@ export async function openAsk(
       return overRest(origin, headers);
     case 'local':
       return inProcess(gateway, agent);
+    case 'page':
+      return overPage(origin, agent);
+    case 'call_tool':
+      return throughCall(await overSession(origin, headers));
+    case 'replica':
+      return overSession(origin, headers, other);
     default:
       return door satisfies never;
   }
@@ -111,15 +135,15 @@ async function read(response: Response): Promise<Reply> {
   return JSON.parse(text.startsWith('{') ? text : (/^data: (\{.+)$/m.exec(text)?.[1] ?? '{}')) as Reply;
 }
 
-async function overSession(origin: string, who: Record<string, string>): Promise<Ask> {
-  const url = `${origin}/mcp`;
-  const post = (body: string, headers = {}) =>
-    fetch(url, { method: 'POST', headers: { ...JSON_HEADERS, ...who, ...headers }, body });
+/** The session is opened at `origin` and used at `other`. */
+async function overSession(origin: string, who: Record<string, string>, other = origin): Promise<Ask> {
+  const post = (body: string, headers = {}, at = origin) =>
+    fetch(`${at}/mcp`, { method: 'POST', headers: { ...JSON_HEADERS, ...who, ...headers }, body });
   const opened = await post(requestText(0, 'initialize', JSON.stringify(INITIALIZE)));
   const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
   await opened.text();
   await post('{"jsonrpc":"2.0","method":"notifications/initialized"}', session);
-  return async (method, params = {}) => read(await post(requestText(++count, method, written(params)), session));
+  return async (method, params = {}) => read(await post(requestText(++count, method, written(params)), session, other));
 }
 
 async function overHttp(origin: string, who: Record<string, string>): Promise<Ask> {
@@ -212,5 +236,42 @@ function inProcess(gateway: Gateway, agent: string): Ask {
       if (!(error instanceof GatewayError)) throw error;
       return { error: { code: error.rpcCode, message: error.message } };
     }
+  };
+}
+
+const TRIED: Readonly<Record<string, string>> = {
+  'tools/call': 'tool',
+  'prompts/get': 'prompt',
+  'resources/read': 'resource',
+};
+
+/** The name or URI that a request is for, and its arguments as they are written. */
+function targetOf(params: object | string): { readonly name: string; readonly args: string } {
+  const text = Buffer.from(written(params));
+  const { name, uri } = JSON.parse(text.toString()) as { name?: string; uri?: string };
+  const args = readMembers(text)!.findLast(({ key }) => key === 'arguments');
+  return { name: name ?? uri ?? '', args: args === undefined ? '{}' : text.toString('utf8', args.start, args.end) };
+}
+
+/** What a person tries on the dashboard as this agent. */
+function overPage(origin: string, agent: string): Ask {
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${OPERATOR}` };
+  return async (method, params = {}) => {
+    const { name, args } = targetOf(params);
+    const asked = JSON.stringify({ kind: TRIED[method], name, agent });
+    const body = `${asked.slice(0, -1)},"arguments":${args}}`;
+    const response = await fetch(`${origin}/admin/tries`, { method: 'POST', headers, body });
+    const text = await response.text();
+    const told = (event: string) => new RegExp(`^event: ${event}\\ndata: (.*)$`, 'm').exec(text)?.[1];
+    const result = told('result');
+    if (result !== undefined) return JSON.parse(result) as Reply;
+    return { error: { code: response.status, message: told('failed') ?? text } };
+  };
+}
+
+function throughCall(ask: Ask): Ask {
+  return (_, params = {}) => {
+    const { name, args } = targetOf(params);
+    return ask('tools/call', `{"name":"call_tool","arguments":{"name":${JSON.stringify(name)},"arguments":${args}}}`);
   };
 }

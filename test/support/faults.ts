@@ -17,8 +17,8 @@ export type Site = string;
 export type FaultKind = 'spawn' | 'write';
 
 const FAULTS: Readonly<Record<FaultKind, readonly Fault[]>> = {
-  spawn: ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'],
-  write: ['ENOSPC', 'EIO', 'EMFILE', 'EROFS'],
+  spawn: ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM', 'ENOSPC'],
+  write: ['ENOSPC', 'EIO', 'EMFILE', 'EROFS', 'ENFILE', 'ENOMEM', 'EAGAIN'],
 };
 
 /** The errors that the system may give there. */

@@ -29,8 +29,12 @@ export interface Outcome {
   readonly failures: readonly string[];
 }
 
-/** Servers that do not read, each with another flood, until so many of them were ended or the time is over. */
-export async function sufferDeafServers(kinds: readonly string[], reasons: number, ms: number): Promise<Outcome> {
+/** Servers that do not read, each with another flood, until these of them were ended or the time is over. */
+export async function sufferDeafServers(
+  kinds: readonly string[],
+  wanted: readonly string[],
+  ms: number,
+): Promise<Outcome> {
   const web = await startDeafHttp();
   const gateway = await startHttp({
     config: toml(
@@ -54,7 +58,10 @@ export async function sufferDeafServers(kinds: readonly string[], reasons: numbe
       Array.from({ length: 10 }, () => callTool(gateway.url, `${kind}_hang`, large).catch(() => {})),
     );
     void Promise.all(calls);
-    await until(() => endedIn(gateway.stderr()).size >= reasons, ms);
+    await until(() => {
+      const ended = endedIn(gateway.stderr());
+      return wanted.every((one) => ended.has(one));
+    }, ms);
   });
 }
 
@@ -139,10 +146,17 @@ export async function sufferDeafClient(door: ClientDoor, kind: string): Promise<
   ];
   if (door === 'stdio') {
     const gateway = await startStdio({ config, process: true, connect: false, args: ['--log-level', 'info'] });
-    gateway.process.stdout.pause();
     gateway.stdin.on('error', () => {});
-    for (const line of lines) gateway.stdin.write(`${line}\n`);
+    let answers = '';
+    gateway.process.stdout.on('data', (chunk) => {
+      answers += chunk;
+    });
+    for (const line of lines.slice(0, 4)) gateway.stdin.write(`${line}\n`);
+    // What a start takes is not what unread messages take.
+    await waitFor(() => /"id":1\b/.test(answers) && /"id":2\b/.test(answers), 60_000);
+    gateway.process.stdout.pause();
     return measure(gateway, null, async (until) => {
+      gateway.stdin.write(`${lines[4]}\n`);
       await until(() => hasCut(gateway), patience(kind));
       if (!ENDLESS.includes(kind)) {
         // It sees the end of its input when it reads on, and it reads on when the client does.
@@ -151,8 +165,8 @@ export async function sufferDeafClient(door: ClientDoor, kind: string): Promise<
       }
       // It ends although nobody reads, in order, and says why once.
       const { code } = await gateway.exited;
-      const lines = gateway.stderr().split('\n');
-      const told = lines.filter((line) => line.includes('a client was cut off')).length;
+      const logged = gateway.stderr().split('\n');
+      const told = logged.filter((line) => line.includes('a client was cut off')).length;
       if (code !== 0 || told !== 1) throw new Error(`exited with ${code}, told ${told} times: ${gateway.stderr()}`);
     });
   }
@@ -181,6 +195,26 @@ export async function sufferDeafClient(door: ClientDoor, kind: string): Promise<
   });
 }
 
+/** A dashboard that tries a tool which sends one kind of message without end, and looks at the events, and reads nothing. */
+export async function sufferDeafPage(kind: string): Promise<Outcome> {
+  const key = 'the-key-of-the-operator';
+  const gateway = await startHttp({
+    config: toml([
+      { namespace: 'loud', command: server('deaf') },
+      { namespace: 'good', command: server('hang') },
+    ]),
+    env: { TOOLGATE_OPERATOR_KEY: key },
+    process: true,
+  });
+  return measure(gateway, gateway.url, async (until) => {
+    const headers = { authorization: `Bearer ${key}` };
+    const body = { kind: 'tool', name: 'loud_flood', arguments: { kind, deaf: false }, agent: null };
+    send(gateway, 'GET', headers, '', '/admin/events');
+    send(gateway, 'POST', headers, JSON.stringify(body), '/admin/tries');
+    await until(() => false, 15_000);
+  });
+}
+
 const hasCut = ({ stderr }: HttpGateway | StdioGateway) => stderr().includes('a client was cut off');
 const patience = (kind: string) => (ENDLESS.includes(kind) ? 60_000 : 5_000);
 
@@ -189,7 +223,13 @@ function request(id: number, method: string, params: object): string {
 }
 
 /** Sends a request on a connection of its own, and does not read the reply. */
-function send({ origin }: HttpGateway, verb: 'GET' | 'POST', headers: Record<string, string>, body = ''): void {
+function send(
+  { origin }: HttpGateway,
+  verb: 'GET' | 'POST',
+  headers: Record<string, string>,
+  body = '',
+  path = '/mcp',
+): void {
   const all = {
     host: new URL(origin).host,
     accept: verb === 'GET' ? 'text/event-stream' : 'application/json, text/event-stream',
@@ -197,7 +237,7 @@ function send({ origin }: HttpGateway, verb: 'GET' | 'POST', headers: Record<str
     ...headers,
   };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
-  openSocket(origin).write(`${verb} /mcp HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
+  openSocket(origin).write(`${verb} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
 }
 
 /** Opens the stream of a session over HTTP+SSE, reads the address for messages, and nothing more. */

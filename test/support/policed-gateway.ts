@@ -1,10 +1,12 @@
 /** A gateway with the servers of random policies, and every agent at every door of it. */
 import { beforeAll } from 'vitest';
+import { createDashboard } from '../../src/dashboard/dashboard.ts';
 import { configFromValue, type Gateway, openHttpDoor } from '../../src/index.ts';
-import { type Ask, type Door, openAsk } from './asking.ts';
+import { type Ask, type Door, OPERATOR, openAsk } from './asking.ts';
 import { atEnd } from './cleanup.ts';
-import { createGateway } from './in-process-gateway.ts';
+import { openGateway } from './in-process-gateway.ts';
 import { AGENTS, NAMES, type RandomPolicy, SERVERS } from './policies.ts';
+import { startRedis } from './redis.ts';
 import { serverEntry } from './server.ts';
 import { tempFolder } from './temp.ts';
 
@@ -32,29 +34,44 @@ export function usePolicedGateway({ doors, flags = () => [], config = {} }: Poli
   const mcpServers = Object.fromEntries(
     SERVERS.map((name) => [name, serverEntry('basic', '--name', name, ...offers, ...flags(name))]),
   );
+  const env = { TOOLGATE_OPERATOR_KEY: OPERATOR, SECRETS_KEY: 'a key that all replicas have' };
+  let store = {};
   const configOf = (policy: RandomPolicy, more = {}) =>
     configFromValue(
-      { mcpServers, http: { trust_agent_header: true }, ...config, ...more, ...policy },
-      { cwd, env: {} },
+      { mcpServers, http: { trust_agent_header: true }, ...store, ...config, ...more, ...policy },
+      { cwd, env },
     );
-  let gateway: Gateway;
+  const gateways: Gateway[] = [];
   const asks = new Map<string, Ask>();
 
-  beforeAll(async () => {
-    gateway = createGateway(configOf({}));
+  /** Opens a gateway and returns where it is. */
+  async function open(): Promise<string> {
+    const gateway = await openGateway(configOf({}), { env });
     atEnd(() => gateway.close());
-    const http = await openHttpDoor(gateway, { host: '127.0.0.1', port: 0, token: null });
+    const dashboard = createDashboard(gateway, { trustServers: () => async () => {}, trustTokens: (act) => act() });
+    const http = await openHttpDoor(gateway, { host: '127.0.0.1', port: 0, token: null, dashboard });
     atEnd(() => http.close());
     await gateway.tried();
+    gateways.push(gateway);
+    return `http://127.0.0.1:${http.port}`;
+  }
+
+  beforeAll(async () => {
+    const hasReplica = doors.includes('replica');
+    if (hasReplica) store = { store: (await startRedis()).url };
+    const origin = await open();
+    const other = hasReplica ? await open() : origin;
     for (const door of doors)
       for (const agent of AGENTS) {
         const headers = { 'x-agent-id': agent };
-        asks.set(`${door} ${agent}`, await openAsk(door, gateway, `http://127.0.0.1:${http.port}`, agent, headers));
+        asks.set(`${door} ${agent}`, await openAsk(door, gateways[0]!, origin, agent, headers, other));
       }
   });
 
   return {
-    apply: (policy, more) => gateway.apply(configOf(policy, more)),
+    apply: (policy, more) => {
+      for (const gateway of gateways) gateway.apply(configOf(policy, more));
+    },
     ask: (door, agent) => asks.get(`${door} ${agent}`)!,
   };
 }

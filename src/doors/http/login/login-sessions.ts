@@ -44,6 +44,8 @@ const SESSION_LIFE = 30 * 60_000;
 /** Beyond this many, the oldest is over. */
 const MOST = 1_000;
 const MOST_PENDING = 20;
+/** Of one principal: somebody who asks for many links must not end those of others. */
+const MOST_OWN = 10;
 
 export const LOGIN_PATH = '/login';
 
@@ -84,8 +86,15 @@ function createLoginSessions(replica: Replica | null): LoginSessions {
     return null;
   }
 
+  /** Makes room for one more of this principal. */
+  function makeRoom<Value extends PageVisitor>(all: Map<string, Timed<Value>>, { principal }: Identity): void {
+    const own = [...all].filter(([, { value }]) => value.identity.principal === principal);
+    for (const [key] of own.slice(0, Math.max(0, own.length - MOST_OWN + 1))) all.delete(key);
+  }
+
   return {
     invite(visitor) {
+      makeRoom(tickets, visitor.identity);
       const ticket = madeHere(replica, randomBytes(32).toString('base64url'));
       tickets.set(ticket, { value: visitor, until: Date.now() + LINK_LIFE });
       return ticket;
@@ -95,6 +104,7 @@ function createLoginSessions(replica: Replica | null): LoginSessions {
       const visitor = lasting(tickets, ticket);
       tickets.delete(ticket);
       if (visitor === null) return null;
+      makeRoom(sessions, visitor.identity);
       const id = madeHere(replica, randomBytes(32).toString('base64url'));
       const proof = randomBytes(32).toString('base64url');
       const session: LoginSession = { ...visitor, id, proof, pending: new BoundedMap(MOST_PENDING), note: null };

@@ -114,7 +114,7 @@ export function createLoginHandlers(gateway: Gateway, entrance: LoginEntrance): 
       session.pending.set(opened.state, { server: key, login: opened });
       return shown(200, leavingPage(path(), key, opened.address));
     } catch (error) {
-      session.note = { text: messageOf(error), isFailure: true };
+      session.note = { text: gateway.redact(messageOf(error)), isFailure: true };
       return goOn();
     }
   }

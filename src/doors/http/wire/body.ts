@@ -1,5 +1,6 @@
 /** Reads the body of a request, up to a limit: as a message for calls, as JSON for other routes. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { CollectedParts } from '../../../base/collected-parts.ts';
 import { GatewayError } from '../../../base/errors.ts';
 import type { Scope } from '../../../calls/caller.ts';
 import { type Identity, requireNotRevoked } from '../../../calls/identity.ts';
@@ -19,8 +20,9 @@ export class Post {
   readonly scope: Scope;
   /** Whether its path is one of mcpo's. */
   readonly isMcpo: boolean;
+  /** What has come of its body, if it comes in several parts. */
   first: Buffer | null = null;
-  rest: Buffer[] | null = null;
+  rest: CollectedParts | null = null;
   size = 0;
 
   constructor(
@@ -72,7 +74,7 @@ export function createBodyReader(
     } else if (post.first === null) {
       post.first = chunk;
     } else {
-      post.rest ??= [];
+      post.rest ??= new CollectedParts();
       post.rest.push(chunk);
     }
   }
@@ -82,7 +84,7 @@ export function createBodyReader(
     if (post == null) return;
     this[POST] = null;
     const first = post.first ?? EMPTY;
-    done(post, post.rest === null ? first : Buffer.concat([first, ...post.rest], post.size));
+    done(post, post.rest === null ? first : Buffer.concat([first, ...post.rest.parts], post.size));
   }
 
   return (post) => {
@@ -166,16 +168,14 @@ export async function readForm(request: IncomingMessage, limit: number): Promise
  */
 export function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
+    const body = new CollectedParts();
     const leave = () =>
       reject(new GatewayError('cancelled', 'The client disconnected before the whole body had arrived.'));
     request.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > limit) reject(bodyTooLarge(limit));
-      else chunks.push(chunk);
+      if (body.size + chunk.length > limit) reject(bodyTooLarge(limit));
+      else body.push(chunk);
     });
-    request.on('end', () => resolve(Buffer.concat(chunks)));
+    request.on('end', () => resolve(body.takeJoined()));
     request.on('error', leave);
     request.on('close', leave);
   });
