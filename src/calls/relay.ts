@@ -95,7 +95,7 @@ export function createRelay(replica: Replica): ReplicaRelay {
       timer ??= setInterval(look, LOOK).unref();
       const body = { token, request: kind, principal, era, message: bytes.toString('base64') };
       replica.send(to, 'relay', body).catch(() => {
-        if (away.delete(token)) holder.fail(left());
+        if (away.delete(token)) holder.fail(unreachable());
       });
       return (reason) => {
         if (away.delete(token)) void replica.send(to, 'unrelay', { token, reason }).catch(() => {});
@@ -139,6 +139,15 @@ function remoteHolder(answer: (body: ReplicaMessage) => void, over: () => void):
       }),
     ask: ({ method, refuse }) => refuse(unanswerable(method, 'the client is at another replica')),
   };
+}
+
+/** What the request is about is still there. */
+function unreachable(): GatewayError {
+  return new GatewayError(
+    'store_unavailable',
+    'The replica that has this call cannot be reached, because the store cannot. Try again in 1 s.',
+    { details: { retryAfter: 1 } },
+  );
 }
 
 function left(): GatewayError {

@@ -84,7 +84,8 @@ export interface TasksElsewhere {
   readonly relay: ReplicaRelay;
   /** The id of this replica. */
   readonly own: string;
-  readonly key: Buffer;
+  /** The first signs. */
+  readonly keys: readonly Buffer[];
   keyOf(sourceId: number): string | undefined;
   idOf(key: string): number | undefined;
   /** Whether other replicas reach the same server, and not one of their own. */
@@ -92,7 +93,7 @@ export interface TasksElsewhere {
 }
 
 export function createMcpTasks(find: Find, elsewhere: TasksElsewhere | null = null): McpTasks {
-  const seal = createSeal(elsewhere?.key);
+  const seal = createSeal(elsewhere?.keys);
   elsewhere?.relay.serve('task', (principal, era, message, holder) => {
     const ticket = call(principal, era, message, holder);
     return (reason) => ticket.cancel(reason);
