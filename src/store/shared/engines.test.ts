@@ -1,22 +1,12 @@
 /** What an engine promises, for each of them: Redis, memory, and memory in another process. */
-import { EventEmitter } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openChannel } from '../../../test/support/channel.ts';
 import { isMissing } from '../../../test/support/needs.ts';
 import { startRedis } from '../../../test/support/redis.ts';
-import { type Channeled, createStoreHost, openIpcStore } from './ipc-store.ts';
+import { createStoreHost, openIpcStore } from './ipc-store.ts';
 import { createMemoryStore } from './memory-store.ts';
 import { openRedisStore } from './redis-store.ts';
 import type { SharedStore, StoredEvent } from './shared-store.ts';
-
-/** Two ends of a channel between processes. Messages are copied, as between processes. */
-export function openChannel(): [Channeled, Channeled] {
-  const [one, other] = [new EventEmitter(), new EventEmitter()];
-  const end = (from: EventEmitter, to: EventEmitter): Channeled => ({
-    send: (message) => setImmediate(() => to.emit('message', structuredClone(message))),
-    on: (event, listener) => from.on(event, listener),
-  });
-  return [end(one, other), end(other, one)];
-}
 
 const ENGINES: Record<string, () => Promise<SharedStore>> = {
   ...(!isMissing('redis') && {

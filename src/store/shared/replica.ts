@@ -26,6 +26,8 @@ export interface Replica {
   readonly isUp: boolean;
   /** How many replicas are alive, with this one. */
   readonly count: number;
+  /** The other replicas that are alive. */
+  readonly others: readonly string[];
   isAlive(id: string): boolean;
   /** Keys that are equal on all replicas. The first signs; the others are former ones. */
   keysFor(purpose: string): readonly Buffer[];
@@ -144,7 +146,7 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
   /** Publishes, and waits until the replicas that are alive have heard it. */
   async function acked(write: (news: Buffer) => Promise<void>, kind: string, body: ReplicaMessage): Promise<void> {
     const serial = ++lastSerial;
-    const left = new Set([...alive].filter((one) => one !== id));
+    const left = new Set(othersOf(alive, id));
     const answered = new Promise<void>((resolve) => {
       const timer = setTimeout(done, ACK_WAIT).unref();
       function done(): void {
@@ -305,6 +307,9 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
     get count() {
       return alive.size;
     },
+    get others() {
+      return othersOf(alive, id);
+    },
     isAlive: (one) => alive.has(one),
     keysFor: sealing.keysFor,
     seal: sealing.seal,
@@ -347,4 +352,8 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
       await store.close();
     },
   };
+}
+
+function othersOf(alive: ReadonlySet<string>, id: string): string[] {
+  return [...alive].filter((one) => one !== id);
 }
