@@ -1,6 +1,7 @@
 /** A proxy for TCP that breaks connections as networks do: it goes silent, or cuts them. */
-import { createServer, connect as connectTo, type Socket } from 'node:net';
+
 import type { AddressInfo } from 'node:net';
+import { connect as connectTo, createServer, type Socket } from 'node:net';
 import { atEnd } from './cleanup.ts';
 
 export interface FaultProxy {
@@ -11,17 +12,19 @@ export interface FaultProxy {
   heal(): void;
   /** Cuts all connections. */
   cut(): void;
-  /**
-   * Sees what a client sends before it passes; a promise holds it back. What the server answers meanwhile passes.
-   */
-  watch(seen: ((data: Buffer) => Promise<void> | null) | null): void;
+  /** From now on what the server answers does not pass. */
+  mute(): void;
+  /** Sees each part of what clients send before it passes; a promise holds it back. */
+  watch(split: (data: Buffer) => readonly Buffer[], seen: (part: Buffer) => Promise<void> | null): void;
 }
 
 /** In front of a port of this machine. */
 export async function startFaultProxy(to: number): Promise<FaultProxy> {
   const pairs = new Set<readonly [Socket, Socket]>();
   let isSilent = false;
-  let seen: ((data: Buffer) => Promise<void> | null) | null = null;
+  let isMute = false;
+  let split: (data: Buffer) => readonly Buffer[] = (data) => [data];
+  let seen: ((part: Buffer) => Promise<void> | null) | null = null;
   const server = createServer({ noDelay: true }, (client) => {
     const target = connectTo({ port: to, host: '127.0.0.1', noDelay: true });
     const pair = [client, target] as const;
@@ -36,12 +39,13 @@ export async function startFaultProxy(to: number): Promise<FaultProxy> {
     for (const socket of pair) socket.on('error', () => {}).on('close', end);
     client.on('data', (data: Buffer) => {
       if (isSilent) return;
-      const held = seen?.(data) ?? null;
-      if (seen === null && held === null) target.write(data);
-      else order = order.then(() => held).then(() => void target.write(data));
+      if (seen === null) target.write(data);
+      else
+        for (const part of split(data))
+          order = order.then(() => seen?.(part)).then(() => void (isSilent || target.write(part)));
     });
     target.on('data', (data: Buffer) => {
-      if (!isSilent) client.write(data);
+      if (!isSilent && !isMute) client.write(data);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -60,10 +64,15 @@ export async function startFaultProxy(to: number): Promise<FaultProxy> {
     },
     heal() {
       isSilent = false;
+      isMute = false;
       cut();
     },
     cut,
-    watch(given) {
+    mute() {
+      isMute = true;
+    },
+    watch(parts, given) {
+      split = parts;
       seen = given;
     },
   };
