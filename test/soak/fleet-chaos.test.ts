@@ -21,7 +21,7 @@ describe.skipIf(isMissing('redis') || isMissing('haproxy'))('a fleet under fault
         pause: 1_000,
       });
       const [p50, p99] = [0.5, 0.99].map((q) => Math.round(quantile(recoveries, q)));
-      console.log(`run ${run}: ${JSON.stringify(counts)}, recovery p50 ${p50} ms, p99 ${p99} ms`);
+      console.log(`run ${run}: ${JSON.stringify(counts)}, recovery p50 ${p50} ms, p99 ${p99} ms`, wrong);
       expect(wrong).toEqual([]);
       expect(counts.calls).toBeGreaterThan(clients);
       // Five seconds on an idle machine.

@@ -71,7 +71,10 @@ export async function runChaos({ replicas, legacy, modern, faults, pause }: Chao
     for (let n = 0; !isOver; n++) {
       await sleep(Math.random() * pause);
       try {
-        ended.push({ ...(await call(n)), at: performance.now(), isModern });
+        const one = await call(n);
+        ended.push({ ...one, at: performance.now(), isModern });
+        // As a client does that is told to come back later.
+        if (one.outcome === 'other') await sleep(1_000);
       } catch (error) {
         wrong.push(`hung or refused: ${(error as Error).message}`);
       }
