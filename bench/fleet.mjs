@@ -87,8 +87,8 @@ async function measure({ load, plan, progress }, label, callers, ways) {
     for (const { key, target, pids } of round % 2 === 0 ? ways : [...ways].reverse()) {
       await load.prepare({ target, kind: 'echo', names, callers });
       const before = cpuOfAll(pids);
-      const ms = round < 0 ? plan.warm.small.ms : plan.ms.many;
-      const run = await load.run({ target, kind: 'echo', names, callers, ms });
+      const length = round < 0 ? plan.warm.small : { ms: plan.ms.many };
+      const run = await load.run({ target, kind: 'echo', names, callers, ...length });
       if (round >= 0) samples[key].push({ ...run, cpu: (cpuOfAll(pids) - before) / run.calls });
     }
   }
@@ -169,9 +169,10 @@ async function processRows(bench, keep) {
       row(`CPU per call ${who}, two processes`, 'us', samples.two, 'cpu', quotient(samples.two, samples.one, 'cpu')),
       {
         label: `calls of two busy cores ${who}, of those of one, by CPU per call`,
-        unit: '',
-        values: { toolgate: byCpu },
+        unit: 'us',
+        values: {},
         ratios: {},
+        ofPlain: byCpu,
         limit: hasCores || !modern ? undefined : limit,
       },
     );

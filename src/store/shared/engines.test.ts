@@ -122,6 +122,18 @@ describe.each(Object.keys(ENGINES))('the engine %s', (name) => {
     expect(await store.replicas()).toContainEqual({ id: 'r4', isAlive: false });
   });
 
+  it('lets a replica that was forgotten and comes back hear the others', async () => {
+    const other = await ENGINES[name]!();
+    const heard: string[] = [];
+    await other.follow('stopped', { news() {}, received: (entry) => heard.push(String(entry)), returned() {} });
+    await other.beat('stopped', 1);
+    await expect.poll(() => other.replicas()).toContainEqual({ id: 'stopped', isAlive: false });
+    expect(await other.retire('stopped', 'other')).toBe(true);
+    await other.send('stopped', bytes('still here'));
+    await expect.poll(() => heard).toEqual(['still here']);
+    await other.close();
+  });
+
   it('keeps sessions with their fields, and their notifications once each', async () => {
     await store.openSession('s', { open: bytes('x') }, LONG);
     expect(await store.setSession('s', { more: bytes('y') }, 0)).toBe(true);

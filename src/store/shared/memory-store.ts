@@ -55,7 +55,8 @@ class Expiring<T> {
 
 const SWEEP = 30_000;
 
-export function createMemoryStore(): SharedStore {
+/** `unfollow`: the process of this replica has ended. */
+export function createMemoryStore(): SharedStore & { unfollow(replica: string): void } {
   const readers = new Map<string, StoreReader>();
   const replicas = new Set<string>();
   const beats = new Expiring<true>();
@@ -93,6 +94,7 @@ export function createMemoryStore(): SharedStore {
     async follow(replica, reader) {
       readers.set(replica, reader);
     },
+    unfollow: (replica) => void readers.delete(replica),
     async beat(replica, ms) {
       replicas.add(replica);
       beats.set(replica, true, ms);
@@ -103,7 +105,8 @@ export function createMemoryStore(): SharedStore {
       const isAlive = replica !== by && beats.get(replica) !== undefined;
       if (isAlive || (owned.get(replica)?.size ?? 0) > 0) return false;
       replicas.delete(replica);
-      readers.delete(replica);
+      // One that was only stopped goes on to hear the others.
+      if (replica === by) readers.delete(replica);
       owned.delete(replica);
       beats.entries.delete(replica);
       return true;

@@ -22,6 +22,9 @@ import {
   type Written,
 } from './shared-store.ts';
 
+/** Milliseconds that messages are kept for a replica that counts as dead: it may only have been stopped. */
+const INBOX_KEPT = 60_000;
+
 const SCRIPTS = {
   // KEYS map, bus   ARGV key, value or '', news
   tgSet: {
@@ -113,7 +116,8 @@ if ARGV[2]=='' and redis.call('EXISTS',KEYS[1])==1 or redis.call('EXISTS',KEYS[2
   return 0
 end
 redis.call('SREM',KEYS[3],ARGV[1])
-redis.call('DEL',KEYS[1],KEYS[4],KEYS[5])
+redis.call('DEL',KEYS[1],KEYS[5])
+redis.call('PEXPIRE',KEYS[4],${INBOX_KEPT})
 return 1`,
   },
   // KEYS call, stream   ARGV position, reader
@@ -219,6 +223,19 @@ export async function openRedisStore(
     throw error;
   }
   isUp = true;
+
+  let isCorked = false;
+  /** What calls ask for in one turn is sent at its end, because each time costs more than what is sent. */
+  function sendTogether(): void {
+    const { stream } = redis;
+    if (isCorked || !isUp) return;
+    isCorked = true;
+    stream.cork();
+    setImmediate(() => {
+      isCorked = false;
+      stream.uncork();
+    });
+  }
 
   const at = (...parts: readonly string[]) => [prefix, ...parts].join(':');
   const busKey = at('bus');
@@ -340,10 +357,12 @@ export async function openRedisStore(
 
     async admit(call: NewLedgerCall): Promise<Admission> {
       const { session, owner, stream, digest, bytes } = call;
+      sendTogether();
       const keys = [at('s', session), callKey(call), at('own', owner), streamKey(session, stream), at('replicas')];
       return String(await redis.tgAdmitBuffer(...keys, owner, digest, bytes, ownedName(call))) as Admission;
     },
     async append(call, owner, { epoch, number, bytes, isLast }, keep): Promise<Written> {
+      sendTogether();
       const keys = [callKey(call), streamKey(call.session, call.stream), at('own', owner)];
       const given = [owner, epoch, number, bytes, isLast ? '1' : '', ownedName(call), keep];
       const [state, other] = (await redis.tgAppendBuffer(...keys, ...given)) as Buffer[];
