@@ -46,7 +46,7 @@ export async function startBalancer(ports: readonly number[]): Promise<string> {
     'backend replicas',
     '  balance roundrobin',
     '  option httpchk GET /ready',
-    '  default-server inter 200ms fall 2 rise 2 on-marked-down shutdown-sessions',
+    '  default-server inter 200ms fall 2 rise 2',
     ...ports.map((one, i) => `  server r${i} 127.0.0.1:${one} check`),
     '',
   ];
