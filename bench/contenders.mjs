@@ -71,10 +71,14 @@ export const CONTENDERS = {
     return contender(server, await portOf(server));
   },
 
-  async toolgate(upstreams, settings = '') {
+  /** `more` are arguments of the command, `env` variables that it needs. */
+  async toolgate(upstreams, settings = '', more = [], env = {}) {
     const port = await freePort();
     const [command, ...args] = toolgateCommand('serve', upstreams, settings);
-    const server = start(command, [...args, '--host', '127.0.0.1', '--port', String(port)], { reads: false });
+    const server = start(command, [...args, '--host', '127.0.0.1', '--port', String(port), ...more], {
+      reads: false,
+      env: { ...process.env, ...env },
+    });
     try {
       await ready(server, `http://127.0.0.1:${port}/ready`);
       for (const { namespace, files = {} } of upstreams) if (Object.keys(files).length > 0) await up(server, namespace);

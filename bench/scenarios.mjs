@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { httpUpstream, stdioUpstreams, toolgateCommand, whyNoToolgate } from './contenders.mjs';
 import { dockDrop, dockPython, dockTypescript } from './dock.mjs';
+import { fleetCalls } from './fleet.mjs';
 import { governedCalls } from './governed.mjs';
 import { libraryClients } from './library.mjs';
 import { measure, measureGenerations, median, memories, middle, ratio, withField } from './measure.mjs';
@@ -132,6 +133,13 @@ export const SCENARIOS = [
     name: 'governed',
     title: 'Policy, limits and audit (HTTP to stdio)',
     run: governedCalls,
+    columns: 'governed',
+    fullOnly: true,
+  },
+  {
+    name: 'fleet',
+    title: 'Replicas (HTTP to stdio)',
+    run: fleetCalls,
     columns: 'governed',
     fullOnly: true,
   },

@@ -54,11 +54,12 @@ export interface ParkedElsewhere {
   readonly relay: ReplicaRelay;
   /** The id of this replica. */
   readonly own: string;
-  readonly key: Buffer;
+  /** The first signs. */
+  readonly keys: readonly Buffer[];
 }
 
 export function createParkedCalls(elsewhere: ParkedElsewhere | null = null): ParkedCalls {
-  const seal = createSeal(elsewhere?.key);
+  const seal = createSeal(elsewhere?.keys);
   const calls = new Map<string, Parked>();
 
   class Parked implements ParkedCall {

@@ -5,8 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import { type ErrorCode, GatewayError, toGatewayError } from '../base/errors.ts';
 import { READS_AT_ONCE } from '../protocol/contract.ts';
-import { NO_ABILITIES } from '../protocol/envelope.ts';
-import type { Message } from '../protocol/message.ts';
+import { NO_ABILITIES, readAbilities } from '../protocol/envelope.ts';
+import { claimsRevision, type Message } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';
 import { type Question, unanswerable } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
@@ -27,6 +27,8 @@ export interface ReplicaRelay {
     message: Message,
     holder: Holder,
   ): (reason: string) => void;
+  /** Asks all others, and resolves to the results of those that answer. */
+  askAll(kind: string, principal: string, era: Era, message: Message): Promise<readonly Buffer[]>;
   serve(kind: string, serve: Serve): void;
 }
 
@@ -53,11 +55,13 @@ export function createRelay(replica: Replica): ReplicaRelay {
 
   replica.hear('relay', ({ token, request, principal, era, message }, from) => {
     const answer = (body: ReplicaMessage) => void replica.send(from, 'relayed', { token, ...body }).catch(() => {});
-    const holder = remoteHolder(answer, () => here.delete(String(token)));
+    let holder = remoteHolder(answer, () => here.delete(String(token)));
     try {
       const serve = kinds.get(String(request));
       if (serve === undefined) throw left();
       const read = readMessage(Buffer.from(String(message), 'base64'));
+      // What the client can do is in each of its requests.
+      if (claimsRevision(read)) holder = { ...holder, ...readAbilities(read) };
       here.set(String(token), serve(String(principal), era as Era, read, holder));
     } catch (error) {
       holder.fail(toGatewayError(error));
@@ -87,19 +91,50 @@ export function createRelay(replica: Replica): ReplicaRelay {
     }
   });
 
+  function forward(
+    to: string,
+    kind: string,
+    principal: string,
+    era: Era,
+    { bytes }: Message,
+    holder: Holder,
+  ): (reason: string) => void {
+    if (!replica.isAlive(to)) throw left();
+    const token = randomBytes(9).toString('base64url');
+    away.set(token, { holder, to });
+    timer ??= setInterval(look, LOOK).unref();
+    const body = { token, request: kind, principal, era, message: bytes.toString('base64') };
+    replica.send(to, 'relay', body).catch(() => {
+      if (away.delete(token)) holder.fail(unreachable());
+    });
+    return (reason) => {
+      if (away.delete(token)) void replica.send(to, 'unrelay', { token, reason }).catch(() => {});
+    };
+  }
+
   return {
-    forward(to, kind, principal, era, { bytes }, holder) {
-      if (!replica.isAlive(to)) throw left();
-      const token = randomBytes(9).toString('base64url');
-      away.set(token, { holder, to });
-      timer ??= setInterval(look, LOOK).unref();
-      const body = { token, request: kind, principal, era, message: bytes.toString('base64') };
-      replica.send(to, 'relay', body).catch(() => {
-        if (away.delete(token)) holder.fail(left());
-      });
-      return (reason) => {
-        if (away.delete(token)) void replica.send(to, 'unrelay', { token, reason }).catch(() => {});
-      };
+    forward,
+    async askAll(kind, principal, era, message) {
+      const asked = replica.others.map(
+        (to) =>
+          new Promise<Buffer | null>((resolve) => {
+            const nothing = () => resolve(null);
+            const holder: Holder = {
+              ...NO_ABILITIES,
+              ...READS_AT_ONCE,
+              owner: {},
+              awaySince: null,
+              result: (result) => resolve(join(result)),
+              error: nothing,
+              fail: nothing,
+              notify() {},
+              park: nothing,
+              ask() {},
+            };
+            forward(to, kind, principal, era, message, holder);
+          }),
+      );
+      return (await Promise.all(asked)).filter((one) => one !== null);
     },
     serve(kind, serve) {
       kinds.set(kind, serve);
@@ -139,6 +174,15 @@ function remoteHolder(answer: (body: ReplicaMessage) => void, over: () => void):
       }),
     ask: ({ method, refuse }) => refuse(unanswerable(method, 'the client is at another replica')),
   };
+}
+
+/** What the request is about is still there. */
+function unreachable(): GatewayError {
+  return new GatewayError(
+    'store_unavailable',
+    'The replica that has this call cannot be reached, because the store cannot. Try again in 1 s.',
+    { details: { retryAfter: 1 } },
+  );
 }
 
 function left(): GatewayError {

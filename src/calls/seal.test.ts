@@ -20,3 +20,14 @@ describe('a seal', () => {
     },
   );
 });
+
+describe('seals with the same keys', () => {
+  const [own, former] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+
+  it('open what each other has signed, also before a key was changed', () => {
+    const before = createSeal([former]).close('text', 'ann');
+    expect(createSeal([own, former]).open(before, 'ann')).toBe('text');
+    expect(createSeal([own]).open(before, 'ann')).toBeNull();
+    expect(createSeal([own]).open(createSeal([own, former]).close('new', 'ann'), 'ann')).toBe('new');
+  });
+});

@@ -11,9 +11,9 @@ export interface Seal {
   open(sealed: string, ...bound: readonly string[]): string | null;
 }
 
-/** Replicas have one key, so that each opens what another has signed. */
-export function createSeal(key: Buffer = randomBytes(32)): Seal {
-  function close(text: string, ...bound: readonly string[]): string {
+/** Replicas have the same keys, so that each opens what another has signed. The first signs; the others still open. */
+export function createSeal(keys: readonly Buffer[] = [randomBytes(32)]): Seal {
+  function closeWith(key: Buffer, text: string, bound: readonly string[]): string {
     const mac = createHmac('sha256', key)
       .update(JSON.stringify([text, ...bound]))
       .digest('base64url');
@@ -21,12 +21,15 @@ export function createSeal(key: Buffer = randomBytes(32)): Seal {
   }
 
   return {
-    close,
+    close: (text, ...bound) => closeWith(keys[0]!, text, bound),
     open(sealed, ...bound) {
       const text = sealed.slice(0, Math.max(0, sealed.lastIndexOf('.')));
-      const expected = Buffer.from(close(text, ...bound));
       const given = Buffer.from(sealed);
-      return given.length === expected.length && timingSafeEqual(given, expected) ? text : null;
+      const isSigned = keys.some((key) => {
+        const expected = Buffer.from(closeWith(key, text, bound));
+        return given.length === expected.length && timingSafeEqual(given, expected);
+      });
+      return isSigned ? text : null;
     },
   };
 }

@@ -218,7 +218,7 @@ export class Root {
     this.parked = createParkedCalls(
       this.replica === null || this.relay === null
         ? null
-        : { relay: this.relay, own: this.replica.id, key: this.replica.keyFor('states') },
+        : { relay: this.relay, own: this.replica.id, keys: this.replica.keysFor('states') },
     );
     this.env = options.env ?? process.env;
     this.redactor = createRedactor(config.secrets());
@@ -347,7 +347,7 @@ export class Root {
     return {
       relay,
       own: replica.id,
-      key: replica.keyFor('tasks'),
+      keys: replica.keysFor('tasks'),
       keyOf: (id) => this.serverOf(id)?.config.key,
       idOf: (key) => this.fleet.contributions().find((one) => one.key === key)?.id,
       isCommon: (id) => this.serverOf(id)?.config.launch.kind === 'http',

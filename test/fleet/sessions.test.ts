@@ -1,5 +1,5 @@
 /** Sessions of the earlier revisions on two replicas that share a real Redis: every request goes to the other one. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -167,6 +167,30 @@ describe.skipIf(isMissing('redis'))('two replicas', () => {
     expect((await again.next())!.message?.method).toBe('notifications/tools/list_changed');
     await sleep(100);
     expect(again.waiting).toBe(0);
+  });
+
+  it('take up another configuration one after the other, without a failed call, and list the same bytes again', async () => {
+    const id = await open(a);
+    const names = async (at: HttpGateway) =>
+      JSON.stringify((await send(at, id, { id: 1, method: 'tools/list' })).message);
+    const before = await names(a);
+    let isOver = false;
+    const calling = (async () => {
+      const texts: (string | undefined)[] = [];
+      for (let n = 0; !isOver; n++)
+        texts.push(textOf(await send(n % 2 === 0 ? a : b, id, call('c_write', { key: 'same', ms: 20 }))));
+      return texts;
+    })();
+    const next = `${config(redis.url).replace('["c_*"]', '["c_*", "more_*"]')}\n${serversToml({ more: server('basic') })}`;
+    for (const one of [a, b]) {
+      writeFileSync(join(one.cwd, 'tools.toml'), next);
+      await waitFor(async () => (await names(one)).includes('more_echo'));
+    }
+    a.signal('SIGHUP');
+    expect(await names(b)).toBe(await names(a));
+    expect(await names(a)).not.toBe(before);
+    isOver = true;
+    expect(new Set(await calling)).toEqual(new Set(['same']));
   });
 
   it('refuse sessions while the store is away, and keep them', async () => {

@@ -13,9 +13,10 @@ import { tempFolder } from './temp.ts';
 
 export const FLEET_ENV = { SECRETS_KEY: 'a key that all replicas have' };
 
-/** Its server writes each call to `runs`. Hints of that server count. */
+/** Its servers write each call to `runs`. Hints of the first count. The second is for questions: nothing else runs there. */
 export function fleetConfig(url: string, runs: string, more = ''): string {
-  const servers = serversToml({ c: server('../fleet/counted', '--runs', runs) });
+  const counted = server('../fleet/counted', '--runs', runs);
+  const servers = serversToml({ c: counted, q: counted });
   return `controls = []\n${more}\n[store]\nurl = "${url}"\ntrust_hints = ["c"]\n${servers}`;
 }
 
@@ -36,6 +37,7 @@ export async function startBalancer(ports: readonly number[]): Promise<string> {
     '  timeout connect 1s',
     '  timeout client 60s',
     '  timeout server 60s',
+    '  timeout check 500ms',
     '  option redispatch 1',
     '  retries 2',
     'frontend in',
@@ -130,9 +132,15 @@ export class StubbornClient {
     await (await this.#post(INITIALIZED)).text();
   }
 
+  /** `tool` of the server `c`, unless it names another. */
   async call(tool: string, key: string, args: object, most = 60_000): Promise<Ended> {
     const id = ++this.#last;
-    const params = { name: `c_${tool}`, arguments: { key, ...args }, _meta: { progressToken: id } };
+    const signal = AbortSignal.timeout(most);
+    const params = {
+      name: tool.includes('_') ? tool : `c_${tool}`,
+      arguments: { key, ...args },
+      _meta: { progressToken: id },
+    };
     const body = JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params });
     const started = performance.now();
     const steps: number[] = [];
@@ -154,9 +162,10 @@ export class StubbornClient {
       if (performance.now() - started > most) throw new Error(`${tool} ${key} hangs after ${most} ms`);
       const response: Response | null =
         lastEvent === null
-          ? await this.#fetch({ method: 'POST', headers: this.#headers, body })
+          ? await this.#fetch({ method: 'POST', headers: this.#headers, body, signal })
           : await this.#fetch({
               method: 'GET',
+              signal,
               headers: { ...this.#headers, accept: 'text/event-stream', 'last-event-id': lastEvent },
             });
       if (response === null) continue;

@@ -100,6 +100,8 @@ export function createApprovals({ events, env, config, redact, replica = null }:
   });
   /** The requests of all replicas, each with the one whose call waits. */
   const everywhere = replica?.map('approvals');
+  // What ended while its replica was dead would stay for ever.
+  void replica?.loaded().then(forgetOld, nothing);
   replica?.hear('decide', ({ id, decision, who }) => {
     try {
       take(String(id), decision as Verdict, String(who));
@@ -107,6 +109,16 @@ export function createApprovals({ events, env, config, redact, replica = null }:
       events.emit('note', { source: 'toolgate', message: messageOf(error) });
     }
   });
+
+  function forgetOld(): void {
+    for (const [key, until] of sharedLasting?.entries() ?? [])
+      if (Number(until) < Date.now()) sharedLasting?.set(key, null).catch(nothing);
+    for (const [id, one] of everywhere?.entries() ?? []) {
+      const { request, owner } = one as { request: ApprovalRequest; owner: string };
+      const isOver = Date.parse(request.expires) < Date.now();
+      if (isOver && owner !== replica?.id) everywhere?.set(id, null).catch(nothing);
+    }
+  }
 
   function publish(request: ApprovalRequest): void {
     everywhere?.set(request.id, { request, owner: replica?.id }).catch(() => {});

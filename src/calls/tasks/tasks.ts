@@ -5,11 +5,12 @@
  * subscription.
  */
 
-import { GatewayError } from '../../base/errors.ts';
+import { GatewayError, toGatewayError } from '../../base/errors.ts';
 import type { ServerConfig } from '../../config/servers.ts';
 import type { Sink, Ticket } from '../../protocol/contract.ts';
 import { findMember, readElements, splice } from '../../protocol/json.ts';
 import { type Message, readProgress } from '../../protocol/message.ts';
+import { readMessage } from '../../protocol/read.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import { notificationMessage } from '../../protocol/rpc.ts';
 import { exchangeIds, idIn, taskIdOf } from '../../protocol/task.ts';
@@ -76,6 +77,8 @@ const MOST_STARTED = 1_000;
 /** How many principals are remembered. The limit is needed because tokens can name any number of them. */
 const MOST_OWNERS = 4_096;
 const MOST_PAGES = 100;
+/** Asks another replica for its tasks. */
+const LIST = readMessage(Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tasks/list"}'));
 /** A key without a listener, used if the owner no longer exists. */
 const NOBODY = {};
 
@@ -84,7 +87,8 @@ export interface TasksElsewhere {
   readonly relay: ReplicaRelay;
   /** The id of this replica. */
   readonly own: string;
-  readonly key: Buffer;
+  /** The first signs. */
+  readonly keys: readonly Buffer[];
   keyOf(sourceId: number): string | undefined;
   idOf(key: string): number | undefined;
   /** Whether other replicas reach the same server, and not one of their own. */
@@ -92,10 +96,17 @@ export interface TasksElsewhere {
 }
 
 export function createMcpTasks(find: Find, elsewhere: TasksElsewhere | null = null): McpTasks {
-  const seal = createSeal(elsewhere?.key);
+  const seal = createSeal(elsewhere?.keys);
   elsewhere?.relay.serve('task', (principal, era, message, holder) => {
     const ticket = call(principal, era, message, holder);
     return (reason) => ticket.cancel(reason);
+  });
+  elsewhere?.relay.serve('tasks', (principal, _era, _message, holder) => {
+    listHere(principal).then(
+      (tasks) => holder.result(writeList(tasks), 'legacy'),
+      (error: unknown) => holder.fail(toGatewayError(error)),
+    );
+    return () => {};
   });
   /** The last progress token of an MCP task. Tokens count down from zero, so they never equal the id of a request. */
   let lastToken = 0;
@@ -177,6 +188,14 @@ export function createMcpTasks(find: Find, elsewhere: TasksElsewhere | null = nu
     }
   }
 
+  /** The tasks of this principal that were started on this replica. */
+  async function listHere(principal: string): Promise<Buffer[]> {
+    const own = started.get(principal) ?? new Map<string, StartedTask>();
+    const sources = new Set([...own.values()].map(({ sourceId }) => sourceId));
+    const lists = await Promise.all([...sources].map((sourceId) => listOf(principal, sourceId, own)));
+    return lists.flat();
+  }
+
   function call(principal: string, era: Era, message: Message, sink: Sink): Ticket {
     const text = taskIdOf(message);
     if (text === null)
@@ -214,10 +233,10 @@ export function createMcpTasks(find: Find, elsewhere: TasksElsewhere | null = nu
     },
     call,
     async list(principal) {
-      const own = started.get(principal) ?? new Map<string, StartedTask>();
-      const sources = new Set([...own.values()].map(({ sourceId }) => sourceId));
-      const lists = await Promise.all([...sources].map((sourceId) => listOf(principal, sourceId, own)));
-      return writeList(lists.flat());
+      const away = elsewhere?.relay.askAll('tasks', principal, 'legacy', LIST);
+      const here = await listHere(principal);
+      const others = (await away)?.flatMap(tasksIn) ?? [];
+      return writeList([...here, ...others]);
     },
     async listen(principal, ids, notify) {
       const found = ids
@@ -297,13 +316,17 @@ async function listAll(source: Source, timeout: number): Promise<Buffer[]> {
   for (let page = 0; page < MOST_PAGES; page++) {
     const params = cursor === null ? {} : { cursor };
     const result: Buffer = await ask({ request: (request) => source.call(request) }, 'tasks/list', params, timeout);
-    const list = findMember(result, 'tasks');
-    const elements = list === null ? null : readElements(result, list.start, list.end);
-    tasks.push(...(elements ?? []).map(({ start, end }) => result.subarray(start, end)));
+    tasks.push(...tasksIn(result));
     cursor = nextCursor(result);
     if (cursor === null) break;
   }
   return tasks;
+}
+
+function tasksIn(result: Buffer): Buffer[] {
+  const list = findMember(result, 'tasks');
+  const elements = list === null ? null : readElements(result, list.start, list.end);
+  return (elements ?? []).map(({ start, end }) => result.subarray(start, end));
 }
 
 function writeList(tasks: readonly Buffer[]): Buffer {

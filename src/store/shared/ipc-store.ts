@@ -39,10 +39,33 @@ const METHODS: readonly Method[] = [
 ];
 
 interface StoreRequest {
-  readonly store: 'ask';
   readonly id: number;
   readonly method: string;
   readonly args: readonly unknown[];
+}
+
+/** Messages cross the channel together: each crossing costs more than what it carries. */
+interface Batch<T> {
+  readonly store: 'batch';
+  readonly list: readonly T[];
+}
+
+/** What is given in one turn is sent at its end. */
+function createBatches<T>(send: (batch: Batch<T>) => void): (message: T) => void {
+  let list: T[] = [];
+  return (message) => {
+    if (list.push(message) > 1) return;
+    setImmediate(() => {
+      const batch = list;
+      list = [];
+      send({ store: 'batch', list: batch });
+    });
+  };
+}
+
+function inBatch<T>(message: unknown): readonly T[] {
+  const { store, list } = message as Batch<T>;
+  return store === 'batch' ? list : [];
 }
 
 interface StoreAnswer {
@@ -60,21 +83,19 @@ export function createStoreHost(): { serve(child: Channeled): { ended(): void } 
   return {
     serve(child) {
       let replica: string | null = null;
-      const send = (message: StoreAnswer) => {
+      const send = createBatches<StoreAnswer>((batch) => {
         try {
-          child.send?.(message);
+          child.send?.(batch);
         } catch {
           // The process has ended.
         }
-      };
+      });
       const reader: StoreReader = {
         news: (value) => send({ store: 'news', value }),
         received: (value) => send({ store: 'received', value }),
         returned() {},
       };
-      child.on('message', (message) => {
-        const { store: kind, id, method, args } = message as StoreRequest;
-        if (kind !== 'ask') return;
+      const serve = ({ id, method, args }: StoreRequest) => {
         const work = async (): Promise<unknown> => {
           if (method === 'key') return key;
           if (method === 'follow') {
@@ -88,11 +109,16 @@ export function createStoreHost(): { serve(child: Channeled): { ended(): void } 
           (value) => send({ store: 'answer', id, value }),
           (error: unknown) => send({ store: 'answer', id, failure: String(error) }),
         );
+      };
+      child.on('message', (message) => {
+        for (const one of inBatch<StoreRequest>(message)) serve(one);
       });
       return {
         // Its heartbeat ends now, so that the others take over its calls at once.
         ended() {
-          if (replica !== null) void store.beat(replica, 0);
+          if (replica === null) return;
+          store.unfollow(replica);
+          void store.beat(replica, 0);
         },
       };
     },
@@ -114,8 +140,8 @@ export function openIpcStore(parent: Channeled): SharedStore & { key(): Promise<
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   let last = 0;
   let reader: StoreReader | null = null;
-  parent.on('message', (message) => {
-    const { store, id = 0, value, failure } = message as StoreAnswer;
+  const send = createBatches<StoreRequest>((batch) => parent.send?.(batch));
+  const take = ({ store, id = 0, value, failure }: StoreAnswer) => {
     if (store === 'news') reader?.news(toBuffer(value) as Buffer);
     else if (store === 'received') reader?.received(toBuffer(value) as Buffer);
     else if (store === 'answer') {
@@ -124,12 +150,15 @@ export function openIpcStore(parent: Channeled): SharedStore & { key(): Promise<
       if (failure === undefined) one?.resolve(toBuffer(value));
       else one?.reject(new Error(failure));
     }
+  };
+  parent.on('message', (message) => {
+    for (const one of inBatch<StoreAnswer>(message)) take(one);
   });
   const ask = (method: string, args: readonly unknown[]) =>
     new Promise<unknown>((resolve, reject) => {
       const id = ++last;
       waiting.set(id, { resolve, reject });
-      parent.send?.({ store: 'ask', id, method, args } satisfies StoreRequest);
+      send({ id, method, args });
     });
   const methods = Object.fromEntries(METHODS.map((method) => [method, (...args: unknown[]) => ask(method, args)]));
   return {

@@ -18,6 +18,8 @@ import {
 interface LedgerCall {
   owner: string;
   epoch: number;
+  /** The last event of this epoch. */
+  number: number;
   isDone: boolean;
   readonly digest: string;
   bytes: Buffer;
@@ -53,7 +55,8 @@ class Expiring<T> {
 
 const SWEEP = 30_000;
 
-export function createMemoryStore(): SharedStore {
+/** `unfollow`: the process of this replica has ended. */
+export function createMemoryStore(): SharedStore & { unfollow(replica: string): void } {
   const readers = new Map<string, StoreReader>();
   const replicas = new Set<string>();
   const beats = new Expiring<true>();
@@ -91,17 +94,22 @@ export function createMemoryStore(): SharedStore {
     async follow(replica, reader) {
       readers.set(replica, reader);
     },
+    unfollow: (replica) => void readers.delete(replica),
     async beat(replica, ms) {
       replicas.add(replica);
       beats.set(replica, true, ms);
     },
     replicas: async () => [...replicas].map((id) => ({ id, isAlive: beats.get(id) !== undefined })),
-    async retire(replica) {
+    async retire(replica, by) {
+      claims.entries.delete(replica);
+      const isAlive = replica !== by && beats.get(replica) !== undefined;
+      if (isAlive || (owned.get(replica)?.size ?? 0) > 0) return false;
       replicas.delete(replica);
-      readers.delete(replica);
+      // One that was only stopped goes on to hear the others.
+      if (replica === by) readers.delete(replica);
       owned.delete(replica);
       beats.entries.delete(replica);
-      claims.entries.delete(replica);
+      return true;
     },
     async claim(dead, by, ms) {
       if (claims.get(dead) !== undefined) return false;
@@ -168,7 +176,8 @@ export function createMemoryStore(): SharedStore {
       const known = calls.get(key);
       if (known?.digest === digest) return 'known';
       if (known?.isDone === false) return 'taken';
-      calls.set(key, { owner, epoch: 1, isDone: false, digest, bytes, reader: null }, LONGEST_CALL);
+      replicas.add(owner);
+      calls.set(key, { owner, epoch: 1, number: 0, isDone: false, digest, bytes, reader: null }, LONGEST_CALL);
       ownedBy(owner).set(key, { session, stream });
       streams.set(key, [{ epoch: 0, number: 1, bytes: Buffer.alloc(0), isLast: false }], LONGEST_CALL);
       return 'fresh';
@@ -177,7 +186,11 @@ export function createMemoryStore(): SharedStore {
       const key = callKey(call);
       const known = calls.get(key);
       if (known === undefined) return { state: 'missing', reader: null };
-      if (known.owner !== owner || known.epoch !== event.epoch || known.isDone) return { state: 'lost', reader: null };
+      if (known.owner !== owner || known.epoch !== event.epoch) return { state: 'lost', reader: null };
+      const reader = known.reader === owner ? null : known.reader;
+      if (event.number <= known.number) return { state: 'done', reader };
+      if (known.isDone) return { state: 'lost', reader: null };
+      known.number = event.number;
       add(key, event, LONGEST_CALL);
       if (event.isLast) {
         known.isDone = true;
@@ -186,7 +199,7 @@ export function createMemoryStore(): SharedStore {
         calls.touch(key, keep);
         streams.touch(key, keep);
       }
-      return { state: 'done', reader: known.reader === owner ? null : known.reader };
+      return { state: 'done', reader };
     },
     async take({ session, stream }, from, by) {
       const key = callKey({ session, stream });
@@ -195,8 +208,9 @@ export function createMemoryStore(): SharedStore {
       if (known === undefined || known.owner !== from || known.isDone) return null;
       known.owner = by;
       known.epoch++;
+      known.number = 0;
       ownedBy(by).set(key, { session, stream });
-      return { session, stream, epoch: known.epoch, bytes: known.bytes };
+      return { session, stream, epoch: known.epoch, bytes: known.bytes, isRead: known.reader !== null };
     },
     async ownerOf(call) {
       const known = calls.get(callKey(call));

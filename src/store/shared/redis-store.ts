@@ -22,6 +22,9 @@ import {
   type Written,
 } from './shared-store.ts';
 
+/** Milliseconds that messages are kept for a replica that counts as dead: it may only have been stopped. */
+const INBOX_KEPT = 60_000;
+
 const SCRIPTS = {
   // KEYS map, bus   ARGV key, value or '', news
   tgSet: {
@@ -52,9 +55,10 @@ redis.call('XADD',KEYS[2],'MAXLEN','~',${MOST_EVENTS},'*','d',ARGV[1])
 redis.call('PEXPIRE',KEYS[2],${STANDING_KEPT})
 return redis.call('HGET',KEYS[1],'holder')`,
   },
-  // KEYS session, call, owned, stream   ARGV owner, digest, bytes, name in owned
+  // A replica may have come back from the dead since its last sign of life: with a call it is one of the replicas again.
+  // KEYS session, call, owned, stream, replicas   ARGV owner, digest, bytes, name in owned
   tgAdmit: {
-    numberOfKeys: 4,
+    numberOfKeys: 5,
     lua: `
 if redis.call('EXISTS',KEYS[1])==0 then return 'gone' end
 local known=redis.call('HMGET',KEYS[2],'g','s')
@@ -63,22 +67,27 @@ if known[1] then
   if known[2]~='done' then return 'taken' end
   redis.call('DEL',KEYS[2],KEYS[4])
 end
-redis.call('HSET',KEYS[2],'o',ARGV[1],'e','1','s','open','g',ARGV[2],'q',ARGV[3])
+redis.call('HSET',KEYS[2],'o',ARGV[1],'e','1','n','0','s','open','g',ARGV[2],'q',ARGV[3])
 redis.call('PEXPIRE',KEYS[2],${LONGEST_CALL})
+redis.call('SADD',KEYS[5],ARGV[1])
 redis.call('SADD',KEYS[3],ARGV[4])
 redis.call('XADD',KEYS[4],'0-1','d','')
 redis.call('PEXPIRE',KEYS[4],${LONGEST_CALL})
 return 'fresh'`,
   },
+  // `n` is the last event of this epoch: one that comes again is not written again.
   // KEYS call, stream, owned   ARGV owner, epoch, number, bytes, last or '', name in owned, ms kept, reader
   tgAppend: {
     numberOfKeys: 3,
     lua: `
-local known=redis.call('HMGET',KEYS[1],'o','e','s','r')
+local known=redis.call('HMGET',KEYS[1],'o','e','s','r','n')
 if not known[1] then return {'missing'} end
-if known[1]~=ARGV[1] or known[2]~=ARGV[2] or known[3]=='done' then return {'lost'} end
-local added=redis.pcall('XADD',KEYS[2],'MAXLEN','~',${MOST_EVENTS},ARGV[2]..'-'..ARGV[3],'d',ARGV[4],'l',ARGV[5])
-if type(added)=='table' and added.err and ARGV[5]=='' then return {'done',known[4] or ''} end
+if known[1]~=ARGV[1] or known[2]~=ARGV[2] then return {'lost'} end
+local number=tonumber(ARGV[3])
+if number<=tonumber(known[5] or '0') then return {'done',known[4] or ''} end
+if known[3]=='done' then return {'lost'} end
+redis.call('XADD',KEYS[2],'MAXLEN','~',${MOST_EVENTS},ARGV[2]..'-'..ARGV[3],'d',ARGV[4],'l',ARGV[5])
+redis.call('HSET',KEYS[1],'n',ARGV[3])
 if ARGV[5]~='' then
   redis.call('HSET',KEYS[1],'s','done') redis.call('HDEL',KEYS[1],'q')
   redis.call('SREM',KEYS[3],ARGV[6])
@@ -90,13 +99,26 @@ return {'done',known[4] or ''}`,
   tgTake: {
     numberOfKeys: 3,
     lua: `
-local known=redis.call('HMGET',KEYS[1],'o','e','s','q')
+local known=redis.call('HMGET',KEYS[1],'o','e','s','q','r')
 redis.call('SREM',KEYS[2],ARGV[3])
 if known[1]~=ARGV[1] or known[3]=='done' then return false end
 local epoch=tonumber(known[2])+1
-redis.call('HSET',KEYS[1],'o',ARGV[2],'e',tostring(epoch))
+redis.call('HSET',KEYS[1],'o',ARGV[2],'e',tostring(epoch),'n','0')
 redis.call('SADD',KEYS[3],ARGV[3])
-return {tostring(epoch),known[4]}`,
+return {tostring(epoch),known[4],known[5] and '1' or ''}`,
+  },
+  // KEYS sign of life, owned, replicas, inbox, lock   ARGV replica, by itself or ''
+  tgRetire: {
+    numberOfKeys: 5,
+    lua: `
+if ARGV[2]=='' and redis.call('EXISTS',KEYS[1])==1 or redis.call('EXISTS',KEYS[2])==1 then
+  redis.call('DEL',KEYS[5])
+  return 0
+end
+redis.call('SREM',KEYS[3],ARGV[1])
+redis.call('DEL',KEYS[1],KEYS[5])
+redis.call('PEXPIRE',KEYS[4],${INBOX_KEPT})
+return 1`,
   },
   // KEYS call, stream   ARGV position, reader
   tgEvents: {
@@ -106,9 +128,9 @@ if redis.call('EXISTS',KEYS[1])==1 then redis.call('HSET',KEYS[1],'r',ARGV[2]) e
 if redis.call('EXISTS',KEYS[2])==0 then return false end
 return redis.call('XRANGE',KEYS[2],ARGV[1],'+','COUNT',${MOST_EVENTS})`,
   },
+  // The number of keys is its first argument.
   // KEYS budgets   ARGV for each: interval, burst or 'day', limit. All or nothing is taken.
   tgSpend: {
-    numberOfKeys: -1,
     lua: `
 local t=redis.call('TIME') local now=t[1]*1000+t[2]/1000
 for i=1,#KEYS do
@@ -142,8 +164,11 @@ type Scripts = {
 
 /** Milliseconds that one read waits for news. */
 const BLOCK = 2_000;
-/** Milliseconds that a command may take: an engine that is stopped must not hold calls up for longer. */
-const COMMAND = 5_000;
+/**
+ * Milliseconds that a command may take: an engine that is stopped must not hold calls up for longer. A connection on which
+ * nothing comes back for that long is opened again, because its other end may be gone without a word.
+ */
+const COMMAND = 3_000;
 const CONNECT = 10_000;
 
 /** Rejects if the engine cannot be reached. `report` gets what goes wrong with the connection, without secrets. */
@@ -159,12 +184,17 @@ export async function openRedisStore(
     maxRetriesPerRequest: 0,
     connectTimeout: CONNECT,
     commandTimeout: COMMAND,
+    socketTimeout: COMMAND,
     keepAlive: 10_000,
     retryStrategy: (times) => Math.min(50 * 2 ** Math.min(times, 5), 1_000),
     scripts: SCRIPTS,
   };
   const redis = new Redis(url, options) as Redis & Scripts;
-  const reading = new Redis(url, { ...options, commandTimeout: BLOCK + COMMAND });
+  const reading = new Redis(url, {
+    ...options,
+    commandTimeout: BLOCK + COMMAND,
+    socketTimeout: BLOCK + COMMAND,
+  });
   let isUp = false;
   let wasLost = false;
   let isClosed = false;
@@ -193,6 +223,19 @@ export async function openRedisStore(
     throw error;
   }
   isUp = true;
+
+  let isCorked = false;
+  /** What calls ask for in one turn is sent at its end, because each time costs more than what is sent. */
+  function sendTogether(): void {
+    const { stream } = redis;
+    if (isCorked || !isUp) return;
+    isCorked = true;
+    stream.cork();
+    setImmediate(() => {
+      isCorked = false;
+      stream.uncork();
+    });
+  }
 
   const at = (...parts: readonly string[]) => [prefix, ...parts].join(':');
   const busKey = at('bus');
@@ -263,12 +306,9 @@ export async function openRedisStore(
       const alive = ids.length === 0 ? [] : await redis.mget(ids.map((id) => at('hb', id)));
       return ids.map((id, i) => ({ id, isAlive: alive[i] !== null }));
     },
-    async retire(replica) {
-      await redis
-        .pipeline()
-        .srem(at('replicas'), replica)
-        .del(at('hb', replica), at('own', replica), at('in', replica), at('lock', replica))
-        .exec();
+    async retire(replica, by) {
+      const keys = [at('hb', replica), at('own', replica), at('replicas'), at('in', replica), at('lock', replica)];
+      return (await redis.tgRetireBuffer(...keys, replica, replica === by ? '1' : '')) === 1;
     },
     claim: async (dead, by, ms) => (await redis.set(at('lock', dead), by, 'PX', ms, 'NX')) !== null,
     async owned(replica) {
@@ -317,10 +357,12 @@ export async function openRedisStore(
 
     async admit(call: NewLedgerCall): Promise<Admission> {
       const { session, owner, stream, digest, bytes } = call;
-      const keys = [at('s', session), callKey(call), at('own', owner), streamKey(session, stream)];
+      sendTogether();
+      const keys = [at('s', session), callKey(call), at('own', owner), streamKey(session, stream), at('replicas')];
       return String(await redis.tgAdmitBuffer(...keys, owner, digest, bytes, ownedName(call))) as Admission;
     },
     async append(call, owner, { epoch, number, bytes, isLast }, keep): Promise<Written> {
+      sendTogether();
       const keys = [callKey(call), streamKey(call.session, call.stream), at('own', owner)];
       const given = [owner, epoch, number, bytes, isLast ? '1' : '', ownedName(call), keep];
       const [state, other] = (await redis.tgAppendBuffer(...keys, ...given)) as Buffer[];
@@ -331,8 +373,9 @@ export async function openRedisStore(
       const keys = [callKey(call), at('own', from), at('own', by)];
       const found = (await redis.tgTakeBuffer(...keys, from, by, ownedName(call))) as Buffer[] | null;
       if (found === null) return null;
-      const [epoch, bytes] = found;
-      return { ...call, epoch: Number(String(epoch)), bytes: bytes ?? Buffer.alloc(0) };
+      const [epoch, bytes, read] = found;
+      const isRead = (read?.length ?? 0) > 0;
+      return { ...call, epoch: Number(String(epoch)), bytes: bytes ?? Buffer.alloc(0), isRead };
     },
     async ownerOf(call) {
       const [owner, state] = await redis.hmget(callKey(call), 'o', 's');

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { messageOf } from '../../base/errors.ts';
 import { isObject } from '../../base/objects.ts';
 import type { Sealing } from './sealing.ts';
-import type { SharedStore, TakenCall } from './shared-store.ts';
+import type { LedgerKey, SharedStore, TakenCall } from './shared-store.ts';
 
 /** Values that every replica has in memory, by name. They are JSON. */
 export interface SharedMap {
@@ -26,9 +26,11 @@ export interface Replica {
   readonly isUp: boolean;
   /** How many replicas are alive, with this one. */
   readonly count: number;
+  /** The other replicas that are alive. */
+  readonly others: readonly string[];
   isAlive(id: string): boolean;
-  /** A key that is equal on all replicas. */
-  keyFor(purpose: string): Buffer;
+  /** Keys that are equal on all replicas. The first signs; the others are former ones. */
+  keysFor(purpose: string): readonly Buffer[];
   seal(plain: Buffer | string, place: string): Buffer;
   open(sealed: Buffer, place: string): Buffer | null;
   /** `changed` hears of each entry that is there already, and that another replica sets or removes (null). */
@@ -40,9 +42,21 @@ export interface Replica {
   send(to: string, kind: string, body: ReplicaMessage): Promise<void>;
   /** `heard` gets the messages of a kind, whether they were published or sent. */
   hear(kind: string, heard: (body: ReplicaMessage, from: string) => void): () => void;
-  /** `take` gets each call that a replica has left when it was killed. */
-  takeOver(take: (call: TakenCall) => void): void;
+  /** What this replica does with calls of the ledger. */
+  takeOver(taking: Taking): void;
+  /** The reply of the store to a change of the ledger was lost, so calls may be there in our name that we do not know of. */
+  doubt(): void;
   close(): Promise<void>;
+}
+
+/** Takes over calls. */
+export interface Taking {
+  /** A call that a replica has left when it was killed, or that is in our name and not in hand. */
+  take(call: TakenCall, from: string): void;
+  /** Whether this replica makes this call, or is about to. */
+  hasInHand(call: LedgerKey): boolean;
+  /** No call is in our name that is not in hand. */
+  settled(): void;
 }
 
 /** Milliseconds between signs of life, and after how many a replica counts as dead. */
@@ -51,7 +65,8 @@ const DEAD_AFTER = 2_000;
 /** Milliseconds after the store is reached again in which nobody is declared dead: the others are on their way too. */
 const GRACE = 5_000;
 const ACK_WAIT = 1_000;
-const CLAIM = 10_000;
+/** Milliseconds for which one replica has another one's calls to itself. Two of them would only do the same work. */
+const CLAIM = 2_000;
 
 export interface ReplicaEvents {
   note(message: string): void;
@@ -65,10 +80,12 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
   const waiting = new Map<number, { readonly left: Set<string>; done(): void }>();
   let alive: ReadonlySet<string> = new Set([id]);
   let lastSerial = 0;
-  let take: ((call: TakenCall) => void) | null = null;
+  let taking: Taking | null = null;
+  let isInDoubt = false;
   let lastBeat = performance.now();
   let quietUntil = 0;
   let isBeating = false;
+  let isTaking = false;
   let isClosed = false;
   let loading: Promise<unknown> = Promise.resolve();
 
@@ -76,6 +93,8 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
     readonly name: string;
     readonly changed: (key: string, value: unknown) => void;
     values = new Map<string, { readonly text: string; readonly value: unknown }>();
+    /** What has changed since the entries were asked for: what is loaded may be older. */
+    fresh: Set<string> | null = null;
 
     constructor(name: string, changed: (key: string, value: unknown) => void) {
       this.name = name;
@@ -98,6 +117,11 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
     }
 
     take(key: string, value: unknown, isNews: boolean): void {
+      this.fresh?.add(key);
+      this.put(key, value, isNews);
+    }
+
+    put(key: string, value: unknown, isNews: boolean): void {
       const text = value == null ? null : JSON.stringify(value);
       if ((this.values.get(key)?.text ?? null) === text) return;
       if (text === null) this.values.delete(key);
@@ -106,11 +130,15 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
     }
 
     async load(isNews: boolean): Promise<void> {
-      const found = await store.entries(this.name);
-      for (const key of [...this.values.keys()]) if (!found.has(key)) this.take(key, null, isNews);
+      const fresh = new Set<string>();
+      this.fresh = fresh;
+      const found = await store.entries(this.name).finally(() => {
+        if (this.fresh === fresh) this.fresh = null;
+      });
+      for (const key of [...this.values.keys()]) if (!found.has(key) && !fresh.has(key)) this.put(key, null, isNews);
       for (const [key, sealed] of found) {
-        const plain = sealing.open(sealed, `map:${this.name}:${key}`);
-        if (plain !== null) this.take(key, JSON.parse(plain.toString()), isNews);
+        const plain = fresh.has(key) ? null : sealing.open(sealed, `map:${this.name}:${key}`);
+        if (plain !== null) this.put(key, JSON.parse(plain.toString()), isNews);
       }
     }
   }
@@ -118,7 +146,7 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
   /** Publishes, and waits until the replicas that are alive have heard it. */
   async function acked(write: (news: Buffer) => Promise<void>, kind: string, body: ReplicaMessage): Promise<void> {
     const serial = ++lastSerial;
-    const left = new Set([...alive].filter((one) => one !== id));
+    const left = new Set(othersOf(alive, id));
     const answered = new Promise<void>((resolve) => {
       const timer = setTimeout(done, ACK_WAIT).unref();
       function done(): void {
@@ -189,6 +217,7 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
     },
     returned() {
       quietUntil = performance.now() + GRACE;
+      isInDoubt = true;
       void beat();
       resync();
     },
@@ -212,8 +241,8 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
         for (const other of one.left) if (!alive.has(other)) one.left.delete(other);
         if (one.left.size === 0) one.done();
       }
-      const dead = replicas.filter((one) => !one.isAlive && one.id !== id);
-      if (performance.now() >= quietUntil) for (const one of dead) await bury(one.id);
+      const dead = replicas.filter((one) => !one.isAlive && one.id !== id).map((one) => one.id);
+      void takeAll(performance.now() >= quietUntil ? dead : []);
     } catch {
       // The store reports by itself that it cannot be reached.
     } finally {
@@ -221,14 +250,48 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
     }
   }
 
-  async function bury(dead: string): Promise<void> {
-    if (take === null || isClosed || !(await store.claim(dead, id, CLAIM))) return;
-    const calls = await store.owned(dead);
-    for (const call of calls) {
-      const taken = await store.take(call, dead, id);
-      if (taken !== null) take(taken);
+  /** It may take longer than a replica may be silent, so signs of life do not wait for it. */
+  async function takeAll(dead: readonly string[]): Promise<void> {
+    if (isTaking || isClosed) return;
+    isTaking = true;
+    try {
+      if (isInDoubt) await findStrays();
+      for (const one of dead) await bury(one);
+    } catch {
+      // The store cannot be reached. The next sign of life tries again.
+    } finally {
+      isTaking = false;
     }
-    await store.retire(dead);
+  }
+
+  /** Takes a call that is in the name of `from`, if it still is. */
+  async function takeFrom(from: string, call: LedgerKey): Promise<void> {
+    const taken = await store.take(call, from, id).catch((error: unknown) => {
+      isInDoubt = true;
+      throw error;
+    });
+    if (taken !== null) taking?.take(taken, from);
+  }
+
+  /** Finds the calls in our name that we do not have in hand. */
+  async function findStrays(): Promise<void> {
+    if (taking === null) return;
+    isInDoubt = false;
+    try {
+      for (const call of await store.owned(id)) if (!taking.hasInHand(call)) await takeFrom(id, call);
+      if (!isInDoubt) taking.settled();
+    } catch (error) {
+      isInDoubt = true;
+      throw error;
+    }
+  }
+
+  async function bury(dead: string): Promise<void> {
+    if (taking === null || isClosed || !(await store.claim(dead, id, CLAIM))) return;
+    const calls = await store.owned(dead);
+    for (const call of calls) await takeFrom(dead, call);
+    // It has come back.
+    if (!(await store.retire(dead, id))) return;
     events.note(`replica ${dead} is gone${calls.length === 0 ? '' : `; it left ${calls.length} calls`}`);
   }
 
@@ -244,8 +307,11 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
     get count() {
       return alive.size;
     },
+    get others() {
+      return othersOf(alive, id);
+    },
     isAlive: (one) => alive.has(one),
-    keyFor: sealing.keyFor,
+    keysFor: sealing.keysFor,
     seal: sealing.seal,
     open: sealing.open,
     map(name, changed = () => {}) {
@@ -267,7 +333,10 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
       return () => all.delete(one);
     },
     takeOver(given) {
-      take = given;
+      taking = given;
+    },
+    doubt() {
+      isInDoubt = true;
     },
     async close() {
       if (isClosed) return;
@@ -276,12 +345,15 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
       for (const one of waiting.values()) one.done();
       try {
         // Calls that are still in the ledger are left to the others, who find this replica dead.
-        if ((await store.owned(id)).length === 0) await store.retire(id);
-        else await store.beat(id, 1);
+        if (!(await store.retire(id, id))) await store.beat(id, 1);
       } catch (error) {
         events.note(`the store was not told of the end: ${messageOf(error)}`);
       }
       await store.close();
     },
   };
+}
+
+function othersOf(alive: ReadonlySet<string>, id: string): string[] {
+  return [...alive].filter((one) => one !== id);
 }

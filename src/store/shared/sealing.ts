@@ -8,8 +8,8 @@ export interface Sealing {
   seal(plain: Buffer | string, place: string): Buffer;
   /** Null if it was not sealed with one of our keys, for this place. */
   open(sealed: Buffer, place: string): Buffer | null;
-  /** A key for another purpose, equal on all replicas. */
-  keyFor(purpose: string): Buffer;
+  /** The keys for another purpose, equal on all replicas. The first is the current one. */
+  keysFor(purpose: string): readonly Buffer[];
 }
 
 const VERSION = 1;
@@ -47,6 +47,6 @@ export function createSealing(passphrases: readonly string[]): Sealing {
         return null;
       }
     },
-    keyFor: (purpose) => own.derived(`for ${purpose}`),
+    keysFor: (purpose) => keys.map(({ derived }) => derived(`for ${purpose}`)),
   };
 }

@@ -57,6 +57,8 @@ export interface Written {
 export interface TakenCall extends LedgerKey {
   readonly epoch: number;
   readonly bytes: Buffer;
+  /** Whether a client has come back to wait for its events. */
+  readonly isRead: boolean;
 }
 
 /** A budget of calls: a rate (`interval` and `burst` in milliseconds), or calls of a day. */
@@ -78,8 +80,11 @@ export interface SharedStore {
   // Replicas
   beat(replica: string, ms: number): Promise<void>;
   replicas(): Promise<readonly KnownReplica[]>;
-  /** The replica ends. */
-  retire(replica: string): Promise<void>;
+  /**
+   * Forgets a replica that has ended. False if it has calls under way, or gives signs of life and does not ask for it
+   * itself.
+   */
+  retire(replica: string, by: string): Promise<boolean>;
   /** Whether this replica alone may take over what a dead one left. */
   claim(dead: string, by: string, ms: number): Promise<boolean>;
   /** The calls that a replica has under way. */
@@ -109,6 +114,7 @@ export interface SharedStore {
 
   // The ledger of calls, and their events
   admit(call: NewLedgerCall): Promise<Admission>;
+  /** Writes an event once, even if it is asked twice because the first reply was lost. */
   append(call: LedgerKey, owner: string, event: StoredEvent, keep: number): Promise<Written>;
   take(call: LedgerKey, from: string, by: string): Promise<TakenCall | null>;
   /** The replica that makes a call; null if none does. */

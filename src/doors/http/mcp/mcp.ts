@@ -23,7 +23,8 @@ import { mayStream, requireJson, requireStreamReader } from '../wire/content-typ
 import type { Fail } from '../wire/reply.ts';
 import { createPlainExchange, HttpExchange } from './exchange.ts';
 import type { Sessions } from './sessions.ts';
-import type { SharedSession, SharedSessions } from './shared-sessions.ts';
+import type { SharedSession } from './shared-session.ts';
+import type { SharedSessions } from './shared-sessions.ts';
 import { isModernHeader, isStateless, type Stateless } from './stateless.ts';
 import type { Budget } from './stream.ts';
 import { StreamableSession } from './streamable-session.ts';

@@ -97,6 +97,8 @@ export class SharedExchange implements Exchange {
   readonly #options: SharedExchangeOptions;
   readonly #primer: NodeJS.Timeout | undefined;
   #number = 0;
+  /** The last event that the client has from here. */
+  #delivered: readonly [epoch: number, number: number] = [0, 1];
   #isStreaming = false;
   #isOver = false;
   /** Whether this replica writes to the client itself. If not, a reader of the stream does. */
@@ -230,7 +232,7 @@ export class SharedExchange implements Exchange {
     const { response, headers, streams } = this.#options;
     this.#writes = false;
     if (response === null) return;
-    void readStream(this.#options, response, headers, [0, 1], streams);
+    void readStream(this.#options, response, headers, this.#delivered, streams);
   }
 
   #deliver(event: StoredEvent, message: Buffer): void {
@@ -244,6 +246,7 @@ export class SharedExchange implements Exchange {
       } else sendReply(response, 200, { head: '', body: message, tail: '' }, headers, backpressure);
       return;
     }
+    this.#delivered = [event.epoch, event.number];
     writeEvent(response, call.stream, event, message, backpressure);
   }
 }

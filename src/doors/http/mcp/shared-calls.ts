@@ -1,0 +1,237 @@
+/**
+ * Calls of sessions that all replicas serve. Each is in the ledger of the store from its beginning to its end. Those of a
+ * replica that was killed are ended, or made again if that is declared safe.
+ */
+import type { ServerResponse } from 'node:http';
+import { GatewayError } from '../../../base/errors.ts';
+import { sha256 } from '../../../base/hash.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
+import { idText, type Message } from '../../../protocol/message.ts';
+import { readMessage } from '../../../protocol/read.ts';
+import { readsEmptyEvents } from '../../../protocol/revisions.ts';
+import type { Replica } from '../../../store/shared/replica.ts';
+import type { Admission, LedgerKey, TakenCall } from '../../../store/shared/shared-store.ts';
+import type { Backpressure } from '../wire/backpressure.ts';
+import { progressIn, readStream, SharedExchange, sealedAt, type Wakes } from './shared-exchange.ts';
+import type { SharedSession } from './shared-session.ts';
+import { StreamableSession } from './streamable-session.ts';
+
+export interface SharedCalls {
+  call(session: SharedSession, message: Message, post: ResponseTo, streams: boolean): Promise<void>;
+  /** Ends the calls that are still under way. */
+  close(): Promise<void>;
+}
+
+export interface ResponseTo {
+  readonly response: ServerResponse;
+  readonly headers: readonly string[];
+}
+
+/** The sessions of the calls. */
+export interface CallSessions {
+  /** Rejects with `session_unknown` if it is over. */
+  load(id: string): Promise<SharedSession>;
+  end(session: SharedSession): void;
+}
+
+/** The requests that do something. They are in the ledger; others are answered at once and can be sent again. */
+const LEDGER: ReadonlySet<string> = new Set([
+  'tools/call',
+  'resources/read',
+  'prompts/get',
+  'completion/complete',
+  'tasks/result',
+]);
+/** Seconds. */
+const RETRY_AFTER = 1;
+/** How often a request is admitted again because the call that it waited for was taken back. */
+const MOST_TRIES = 3;
+/** Milliseconds that the end of a call is kept that nobody waits for. */
+const AT_ONCE = 1;
+const NOTHING = Buffer.alloc(0);
+
+/** Whether a request has to be in the ledger. */
+export function isCall({ method }: Message): boolean {
+  return LEDGER.has(method);
+}
+
+/** The stream of the events of a request, by the text of its id. */
+export function streamOf(request: string): string {
+  return `a${sha256(request, 'base64url').slice(0, 21)}`;
+}
+
+export function createSharedCalls(
+  gateway: Gateway,
+  replica: Replica,
+  wakes: Wakes,
+  backpressure: Backpressure,
+  sessions: CallSessions,
+): SharedCalls {
+  const { store } = replica;
+  const running = new Map<SharedExchange, Message>();
+  /** The calls that this replica makes or is about to make. */
+  const inHand = new Set<string>();
+  /** Those that the store may have admitted, and that were not made, because its reply was lost. */
+  const unsure = new Set<string>();
+
+  replica.takeOver({
+    hasInHand: (call) => inHand.has(nameOf(call)),
+    settled: () => unsure.clear(),
+    take(call, from) {
+      const name = nameOf(call);
+      inHand.add(name);
+      const wasMade = from !== replica.id || !unsure.has(name);
+      takeOver(call, wasMade).catch((error: unknown) => {
+        // It is still in our name, so it is found again.
+        inHand.delete(name);
+        if (!wasMade) unsure.add(name);
+        replica.doubt();
+        if (replica.isUp) gateway.events.emit('failure', { where: 'taking over a call', error });
+      });
+    },
+  });
+
+  function exchangeFor(
+    call: LedgerKey,
+    epoch: number,
+    session: SharedSession,
+    message: Message,
+    post: ResponseTo | null,
+    streams: boolean,
+    progressed: number | null = null,
+  ): SharedExchange {
+    const exchange: SharedExchange = new SharedExchange({
+      ...{ replica, wakes, backpressure, call, epoch, streams, progressed },
+      response: post?.response ?? null,
+      headers: post?.headers ?? [],
+      primes: readsEmptyEvents(session.peer.revision!),
+      ended() {
+        running.delete(exchange);
+        inHand.delete(nameOf(call));
+      },
+    });
+    running.set(exchange, message);
+    return exchange;
+  }
+
+  /** A replica was killed, and this one has its call now; or it is a call of ours that was not begun. */
+  async function takeOver({ epoch, bytes, isRead, ...call }: TakenCall, wasMade: boolean): Promise<void> {
+    const name = nameOf(call);
+    const plain = replica.open(bytes, `call:${call.session}:${call.stream}`);
+    const session = plain === null ? null : await sessions.load(call.session).catch(nullIfUnknown);
+    // Nobody can wait for it any more. A call that was not made is forgotten if its client has not sent it again.
+    if (plain === null || session === null || !(wasMade || isRead)) {
+      await store.append(call, replica.id, { epoch, number: 1, bytes: NOTHING, isLast: true }, AT_ONCE);
+      inHand.delete(name);
+      unsure.delete(name);
+      return;
+    }
+    const message = readMessage(plain);
+    const events = (await store.events(call.session, call.stream, [0, 1], replica.id)) ?? [];
+    const progress = events.map((event) => progressIn(replica.open(event.bytes, sealedAt(call)) ?? NOTHING));
+    const most = Math.max(...progress.filter((one) => !Number.isNaN(one)), Number.NEGATIVE_INFINITY);
+    const exchange = exchangeFor(call, epoch, session, message, null, true, most);
+    unsure.delete(name);
+    if (!wasMade || session.peer.isRepeatable(message)) session.peer.request(message, exchange);
+    else await exchange.giveUp(message, outcomeUnknown('the replica that made it was killed'));
+  }
+
+  async function admit(call: LedgerKey, message: Message): Promise<Admission> {
+    const name = nameOf(call);
+    const bytes = replica.seal(message.bytes, `call:${call.session}:${call.stream}`);
+    const digest = sha256(message.bytes, 'base64url');
+    const wasInHand = inHand.has(name);
+    inHand.add(name);
+    try {
+      const admission = await store.admit({ ...call, owner: replica.id, digest, bytes });
+      if (admission !== 'fresh' && !wasInHand) inHand.delete(name);
+      return admission;
+    } catch {
+      // The store may have it, and nobody would make it. Who sends it again would wait for ever.
+      if (!wasInHand) {
+        inHand.delete(name);
+        unsure.add(name);
+        replica.doubt();
+      }
+      throw unavailable();
+    }
+  }
+
+  return {
+    async call(session, message, post, streams) {
+      const call = { session: session.id, stream: streamOf(idText(message)) };
+      for (let tries = 1; ; tries++) {
+        const admission = await admit(call, message);
+        switch (admission) {
+          case 'gone':
+            sessions.end(session);
+            throw sessionUnknown();
+          case 'taken':
+            throw new GatewayError(
+              'request_invalid',
+              'Another request of this session has the same id and is still running.',
+            );
+          case 'fresh':
+            unsure.delete(nameOf(call));
+            session.peer.request(message, exchangeFor(call, 1, session, message, post, streams));
+            return;
+          case 'known': {
+            // A balancer or the client has sent it again. It is not made twice: both get the same answer.
+            const { response, headers } = post;
+            if (await readStream({ replica, wakes, backpressure, call }, response, headers, [0, 1], streams)) return;
+            if (tries === MOST_TRIES) throw unavailable();
+            break;
+          }
+          default:
+            admission satisfies never;
+        }
+      }
+    },
+    async close() {
+      replica.takeOver({ take() {}, hasInHand: () => true, settled() {} });
+      const unknown = outcomeUnknown('the gateway was stopped');
+      const given = [...running].map(([exchange, message]) => exchange.giveUp(message, unknown));
+      await Promise.race([Promise.all(given), new Promise((resolve) => setTimeout(resolve, 2_000).unref())]);
+    },
+  };
+}
+
+function nameOf({ session, stream }: LedgerKey): string {
+  return `${session} ${stream}`;
+}
+
+function nullIfUnknown(error: unknown): null {
+  if (error instanceof GatewayError && error.code === 'session_unknown') return null;
+  throw error;
+}
+
+/** Waits for the store. An error of it says that sessions cannot be served. */
+export async function ask<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw error instanceof GatewayError ? error : unavailable();
+  }
+}
+
+export function unavailable(): GatewayError {
+  return new GatewayError(
+    'store_unavailable',
+    `The store of the gateway cannot be reached, so sessions cannot be served now. Try again in ${RETRY_AFTER} s.`,
+    { details: { retryAfter: RETRY_AFTER } },
+  );
+}
+
+export function sessionUnknown(): GatewayError {
+  return new GatewayError(
+    'session_unknown',
+    `The session is unknown or over. Start a new one with ${StreamableSession.beginning}.`,
+  );
+}
+
+function outcomeUnknown(why: string): GatewayError {
+  return new GatewayError(
+    'outcome_unknown',
+    `The outcome of this call is unknown: ${why} before it was answered. It may have had its effect, and was not made again. Find out before you call again.`,
+  );
+}
