@@ -134,7 +134,7 @@ export function createLoginHandlers(gateway: Gateway, entrance: LoginEntrance): 
       session.note = { text: `You are logged in to ${pending.server}.`, isFailure: false };
       report(gateway, pending.server, `${session.identity.agent} has logged in on the page`);
     } catch (error) {
-      session.note = { text: messageOf(error), isFailure: true };
+      session.note = { text: gateway.redact(messageOf(error)), isFailure: true };
     }
     return goOn();
   }
