@@ -87,7 +87,10 @@ export async function startSdk(otherwise = 404) {
     } else if (request.method === 'POST' && path.startsWith('/messages')) {
       const id = new URL(path, 'http://localhost').searchParams.get('sessionId')!;
       // It throws after it has answered, if its stream is closed.
-      await transports.get(id)?.handlePostMessage(request, response).catch(() => {});
+      await transports
+        .get(id)
+        ?.handlePostMessage(request, response)
+        .catch(() => {});
     } else {
       response.writeHead(otherwise).end('Not here');
     }
