@@ -1,17 +1,16 @@
-import { expect, it } from 'vitest';
+import { constants, PerformanceObserver } from 'node:perf_hooks';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { countBuffer } from './external-memory.ts';
 
-it('has young buffers collected before V8 does', () => {
-  const MB = 1024 * 1024;
-  const buffers = () => process.memoryUsage().arrayBuffers;
-  const before = buffers();
-  let most = 0;
-  for (let n = 0; n < 100; n++) {
-    Buffer.allocUnsafeSlow(MB);
-    countBuffer(MB);
-    most = Math.max(most, buffers() - before);
-  }
-  // V8 itself waits until there are 32 MB.
-  expect(most).toBeLessThan(24 * MB);
+it('has young buffers collected after each 16 MB, and shows that function to nobody', async () => {
+  let minor = 0;
+  const observer = new PerformanceObserver((list) => {
+    for (const entry of list.getEntries() as unknown as { readonly detail: { readonly kind: number } }[])
+      if (entry.detail.kind === constants.NODE_PERFORMANCE_GC_MINOR) minor++;
+  });
+  observer.observe({ entryTypes: ['gc'] });
+  onTestFinished(() => observer.disconnect());
+  for (let n = 0; n < 10 * 16 * 4; n++) countBuffer(256 * 1024);
+  await vi.waitFor(() => expect(minor).toBeGreaterThanOrEqual(10), { timeout: 30_000 });
   expect(globalThis).not.toHaveProperty('gc');
 });
