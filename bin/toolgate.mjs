@@ -16,7 +16,8 @@ if (existsSync(main)) {
   const running = run(process.argv.slice(2), process);
   // A client waits for the first answer, so sources are compared after it, or when the command is done.
   await Promise.race([running, new Promise((resolve) => setTimeout(resolve, 1_000).unref())]);
-  if (existsSync(staleness)) (await import(staleness.href)).warnIfStale();
+  // Looking at all sources would take as long as the rest of `--version`.
+  if (process.argv[2] !== '--version' && existsSync(staleness)) (await import(staleness.href)).warnIfStale();
   process.exitCode = await running;
 } else {
   console.error('Toolgate is not built yet; run `npm run build` in its folder.');

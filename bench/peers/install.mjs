@@ -59,13 +59,14 @@ const REGISTRIES = {
         '--ignore-scripts',
       ].concat(`--before=${before}`, `${wanted}@${version}`),
     ),
-  async pypi(name, { package: wanted, version, python = 'python3' }, before) {
+  /** `with`: limits to what it needs, where it runs only with an older version and does not say so. */
+  async pypi(name, { package: wanted, version, python = 'python3', with: limits = [] }, before) {
     await createEnvironment('uv');
     const uv = join(environmentOf('uv').path, 'bin', 'uv');
     const into = join(folderOf(name), 'python');
     await must(uv, ['venv', '--quiet', '--python', python, into]);
     const extra = ['--quiet', '--exclude-newer', before, '--python', join(into, 'bin', 'python')];
-    await must(uv, ['pip', 'install', ...extra, `${wanted}==${version}`]);
+    await must(uv, ['pip', 'install', ...extra, `${wanted}==${version}`, ...limits]);
   },
   async go(name, { package: wanted, module, version, program }) {
     // Asked first, because a build that fails prints everything that it downloads.

@@ -246,6 +246,8 @@ function litellm({ url, command, args }, port, folder) {
       LITELLM_LOCAL_MODEL_COST_MAP: 'True',
       LITELLM_MODE: 'PRODUCTION',
       LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY: 'true',
+      // It starts no servers unless it is told that it may.
+      LITELLM_ENABLE_MCP_STDIO: 'true',
     },
   };
 }

@@ -133,7 +133,7 @@ npm run bench:peers -- --quick
 npm run bench:peers -- --only toolgate,fastmcp
 \`\`\`
 
-It needs Linux. It installs the peers in the versions of [pins.json](../bench/peers/pins.json) from npm, PyPI and Go modules to a folder that git ignores, runs for about ten minutes on an idle machine and at most half an hour, only on loopback, and writes this page and its plot. \`--quick\` and \`--only\` print their result and leave the page as it is. One that hangs is ended and named. The client, the server and the bare proxy are in [bench](../bench/README.md): the server answers at once, and the client checks the text of each answer.
+It needs Linux. It installs the peers in the versions of [pins.json](../bench/peers/pins.json) from npm, PyPI and Go modules to a folder that git ignores, runs for about ten minutes on an idle machine and at most twenty-five, only on loopback, and writes this page and its plot. \`--quick\` and \`--only\` print their result and leave the page as it is. One that hangs is ended and named. The client, the server and the bare proxy are in [bench](../bench/README.md): the server answers at once, and the client checks the text of each answer.
 
 The upstream server offers ten tools. \`echo\` returns about a hundred bytes, \`big\` a megabyte. With 32 callers each has a session and a connection of its own. In the revision 2026-07-28 there are no sessions, and both the client and the server speak it.
 `;

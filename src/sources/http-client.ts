@@ -7,6 +7,7 @@
  * matters.
  */
 import type { OnReadOpts, Socket } from 'node:net';
+import { countBuffer } from '../base/external-memory.ts';
 import type { Connector } from './http-connector.ts';
 import { BadResponse, type ResponseEvents, type ResponseHead, ResponseReader } from './http-response.ts';
 
@@ -92,6 +93,11 @@ const SWEEP = 1_000;
 const SHARED = Buffer.allocUnsafeSlow(65_536);
 /** A body with more bytes to come is read into memory of its own, so that it need not be copied. */
 const PART = 65_536;
+
+function newPart(): Buffer {
+  countBuffer(PART);
+  return Buffer.allocUnsafeSlow(PART);
+}
 
 export function createHttpClient(connector: Connector, most: number): HttpClient {
   return new PooledClient(connector, most);
@@ -370,7 +376,7 @@ class HttpLine implements ResponseEvents {
     // A short part in memory of its own would keep all of it.
     const owned = this.#isShared || isShort ? Buffer.from(part) : part;
     if (this.#reader.left <= PART) this.#nextBuffer = SHARED;
-    else if (owned === part || this.#nextBuffer === SHARED) this.#nextBuffer = Buffer.allocUnsafeSlow(PART);
+    else if (owned === part || this.#nextBuffer === SHARED) this.#nextBuffer = newPart();
     request.handler.data(request, owned);
   }
 

@@ -1,5 +1,6 @@
 /** A connection to a server that runs as a child process and exchanges lines of JSON on its pipes. */
 import { GatewayError } from '../base/errors.ts';
+import { countBuffer } from '../base/external-memory.ts';
 import { LineWriter } from '../base/line-writer.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import { createLineReader } from '../protocol/lines.ts';
@@ -25,6 +26,9 @@ const MAX_UNREAD = 64 * 1024 * 1024;
 const UNREAD = { bytes: 8 * 1024 * 1024, ms: 60_000 };
 /** This many invalid lines are reported. A server that logs to its stdout must not flood our log. */
 const MAX_NOTES = 20;
+
+/** Bytes of a chunk that belongs to a large result. */
+const LARGE = 16_384;
 
 export interface StdioOptions extends ConnectionOptions {
   /** Receives everything that the server writes to its standard error. */
@@ -78,6 +82,7 @@ class StdioConnection extends RpcConnection {
     stdout.on('data', (chunk: Buffer) => {
       this.heard++;
       reader.push(chunk);
+      if (chunk.length >= LARGE) countBuffer(chunk.length);
     });
     stdout.on('error', () => {});
     stdout.on('end', () => this.#pipeClosed());

@@ -86,7 +86,11 @@ export async function startSdk(otherwise = 404) {
       await createMcp().connect(transport);
     } else if (request.method === 'POST' && path.startsWith('/messages')) {
       const id = new URL(path, 'http://localhost').searchParams.get('sessionId')!;
-      await transports.get(id)?.handlePostMessage(request, response);
+      // It throws after it has answered, if its stream is closed.
+      await transports
+        .get(id)
+        ?.handlePostMessage(request, response)
+        .catch(() => {});
     } else {
       response.writeHead(otherwise).end('Not here');
     }
