@@ -57,6 +57,12 @@ async function loadApprovals(): Promise<void> {
   areApprovalsKnown.value = true;
 }
 
+/** Memory and CPU are only in answers. Until the next one, those of the same process stand. */
+function withProcess(news: ServerCard | undefined, row: ServerCard): ServerCard {
+  if (news === undefined) return row;
+  return news.pid === row.pid && news.process === null ? { ...news, process: row.process } : news;
+}
+
 export function start(): void {
   void refresh();
   listen('ticks', (tick) => {
@@ -64,7 +70,9 @@ export function start(): void {
   });
   listen('servers', ({ changed, gone }) => {
     const news = new Map(changed.map((row) => [row.key, row]));
-    const kept = servers.value.filter(({ key }) => !gone.includes(key)).map((row) => news.get(row.key) ?? row);
+    const kept = servers.value
+      .filter(({ key }) => !gone.includes(key))
+      .map((row) => withProcess(news.get(row.key), row));
     const known = new Set(kept.map(({ key }) => key));
     servers.value = [...kept, ...changed.filter(({ key }) => !known.has(key))];
   });

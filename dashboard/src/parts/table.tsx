@@ -15,8 +15,8 @@ export interface Column<Row> {
   /** What the row is sorted by, if the column can be sorted. */
   readonly sort?: (row: Row) => string | number;
   readonly right?: boolean;
-  /** Not on a phone. */
-  readonly wide?: boolean;
+  /** Only if the table has room: at least so many pixels, or more than a phone has. */
+  readonly wide?: boolean | number;
 }
 
 interface Properties<Row> {
@@ -38,6 +38,12 @@ interface Properties<Row> {
 
 const ROW = 32;
 const MORE = 6;
+/** A table that is less wide than this shows its first columns only. */
+const ROOM = 560;
+
+function hasRoom<Row>({ wide = false }: Column<Row>, width: number): boolean {
+  return wide === false || width >= (wide === true ? ROOM : wide);
+}
 
 export function Table<Row>({
   label,
@@ -52,7 +58,9 @@ export function Table<Row>({
   sorted,
   range,
 }: Properties<Row>) {
+  const frame = useRef<HTMLDivElement>(null);
   const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(narrow.peek() ? 0 : 1_000);
   const [top, setTop] = useState(0);
   const [seen, setSeen] = useState(640);
   const [order, setOrder] = useState<{ key: string; down: boolean } | null>(
@@ -63,9 +71,12 @@ export function Table<Row>({
   /** Where the last key went. The focus follows when the row is drawn, and the next key may come before. */
   const going = useRef(0);
 
-  const isNarrow = narrow.value;
-  const shown = useMemo(() => (isNarrow ? columns.filter(({ wide }) => !wide) : columns), [columns, isNarrow]);
-  const grid = shown.map(({ width }) => width).join(' ');
+  const keys = columns
+    .filter((column) => hasRoom(column, width))
+    .map(({ key }) => key)
+    .join('\n');
+  const shown = useMemo(() => columns.filter((column) => hasRoom(column, width)), [columns, keys]);
+  const grid = shown.map((column) => column.width).join(' ');
   const ordered = useMemo(() => {
     const by = order && columns.find(({ key }) => key === order.key)?.sort;
     if (!by) return rows;
@@ -76,6 +87,17 @@ export function Table<Row>({
       return left < right ? -sign : left > right ? sign : 0;
     });
   }, [rows, order, columns]);
+
+  // Before the first paint, so that no column comes and goes.
+  useLayoutEffect(() => {
+    const element = frame.current;
+    if (!element) return;
+    const measure = () => setWidth(element.clientWidth);
+    measure();
+    const watch = new ResizeObserver(measure);
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, []);
 
   useLayoutEffect(() => {
     const element = box.current;
@@ -174,6 +196,7 @@ export function Table<Row>({
   const cellClass = (column: Column<Row>) => (column.right ? 'num' : undefined);
   return (
     <div
+      ref={frame}
       class={`table${height === undefined ? ' fill' : ''}`}
       role="grid"
       aria-label={label}

@@ -54,7 +54,7 @@ const TONES: Readonly<Record<CallOutcome, Tone>> = {
 };
 
 const COLUMNS: readonly Column<CallRow>[] = [
-  { key: 'at', title: 'Time', width: '70px', wide: true, cell: (row) => <span class="muted">{time(row.at)}</span> },
+  { key: 'at', title: 'Time', width: '62px', wide: true, cell: (row) => <span class="muted">{time(row.at)}</span> },
   {
     key: 'outcome',
     title: 'Outcome',
@@ -65,11 +65,11 @@ const COLUMNS: readonly Column<CallRow>[] = [
       </Chip>
     ),
   },
-  { key: 'agent', title: 'Agent', width: 'minmax(60px, 0.8fr)', wide: true, cell: ({ agent }) => agent },
+  { key: 'agent', title: 'Agent', width: 'minmax(60px, 0.7fr)', wide: true, cell: ({ agent }) => agent },
   {
     key: 'name',
     title: 'Tool',
-    width: 'minmax(80px, 2.6fr)',
+    width: 'minmax(110px, 2.6fr)',
     cell: ({ name, through }) => (
       <span title={through ? `${name}, through ${through}` : name}>
         <b>{name}</b>
@@ -77,15 +77,15 @@ const COLUMNS: readonly Column<CallRow>[] = [
       </span>
     ),
   },
-  { key: 'server', title: 'Server', width: 'minmax(60px, 0.8fr)', wide: true, cell: ({ server }) => server },
+  { key: 'server', title: 'Server', width: 'minmax(60px, 0.7fr)', wide: 860, cell: ({ server }) => server },
   { key: 'ms', title: 'Took', width: '76px', right: true, cell: ({ ms }) => (ms === null ? '…' : duration(ms)) },
-  { key: 'in', title: 'In', width: '64px', right: true, wide: true, cell: ({ bytesIn }) => size(bytesIn) },
-  { key: 'out', title: 'Out', width: '64px', right: true, wide: true, cell: ({ bytesOut }) => size(bytesOut) },
+  { key: 'in', title: 'In', width: '60px', right: true, wide: 960, cell: ({ bytesIn }) => size(bytesIn) },
+  { key: 'out', title: 'Out', width: '60px', right: true, wide: 700, cell: ({ bytesOut }) => size(bytesOut) },
   {
     key: 'limits',
     title: 'Why',
-    width: 'minmax(60px, 1fr)',
-    wide: true,
+    width: 'minmax(90px, 1fr)',
+    wide: 640,
     cell: ({ limits, error }) => (
       <>
         {limits.map((limit) => (
@@ -101,7 +101,7 @@ const COLUMNS: readonly Column<CallRow>[] = [
     key: 'trace',
     title: 'Trace',
     width: '70px',
-    wide: true,
+    wide: 1_040,
     cell: ({ trace }) => (
       <span class="mono muted" title={trace ?? undefined}>
         {trace?.slice(0, 8) ?? '–'}

@@ -44,8 +44,8 @@ export function TryIt({ item }: { item: ItemDetail }) {
     set({});
     const request: TryRequest = {
       kind: item.kind === 'template' ? 'resource' : item.kind,
-      name: item.name,
-      ...(item.kind !== 'resource' && { arguments: isObject(value) ? value : {} }),
+      name: item.kind === 'template' ? expand(item.name, isObject(value) ? value : {}) : item.name,
+      ...(TAKES[item.kind] && { arguments: isObject(value) ? value : {} }),
       agent: agent === '' ? null : agent,
     };
     try {
@@ -154,8 +154,38 @@ export function TryIt({ item }: { item: ItemDetail }) {
   );
 }
 
-/** Prompts list their arguments; tools have a schema. */
+/** Kinds whose arguments are sent. Those of a template become part of its address. */
+const TAKES = { tool: true, prompt: true, resource: false, template: false };
+
+/** The variables of an RFC 6570 template, with the characters around them. */
+const VARIABLES = /\{([+#./;?&]?)([^{}]*)\}/g;
+
+const variablesOf = (template: string): string[] =>
+  [...template.matchAll(VARIABLES)].flatMap(([, , names = '']) =>
+    names.split(',').map((name) => name.replace(/[*]$|:\d+$/, '')),
+  );
+
+/** The address that a template and values make. */
+function expand(template: string, values: Readonly<Record<string, unknown>>): string {
+  return template.replace(VARIABLES, (_, sign: string, names: string) => {
+    const isNamed = sign === '?' || sign === '&' || sign === ';';
+    const encode = sign === '+' || sign === '#' ? encodeURI : encodeURIComponent;
+    const given = names.split(',').flatMap((one) => {
+      const name = one.replace(/[*]$|:\d+$/, '');
+      const text = String(values[name] ?? '');
+      return text === '' ? [] : [isNamed ? `${name}=${encode(text)}` : encode(text)];
+    });
+    const between = sign === '?' ? '&' : sign === '' || sign === '+' || sign === '#' ? ',' : sign;
+    return given.length === 0 ? '' : (sign === '+' ? '' : sign) + given.join(between);
+  });
+}
+
+/** Prompts list their arguments, templates have them in their address, and tools have a schema. */
 function schemaOf(item: ItemDetail): Schema {
+  if (item.kind === 'template') {
+    const names = [...new Set(variablesOf(item.name))];
+    return { type: 'object', properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])) };
+  }
   if (item.kind !== 'prompt') return item.inputSchema ?? { type: 'object' };
   const given = Array.isArray(item.definition.arguments) ? item.definition.arguments.filter(isObject) : [];
   return {
