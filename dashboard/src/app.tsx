@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { isOver, remove } from './api.ts';
+import { isOver, remove, replica } from './api.ts';
 import { Icon, type IconName, Mark } from './icons.tsx';
 import { isHelpOpen, VIEWS } from './keys.ts';
 import { Dot } from './parts/bits.tsx';
@@ -114,6 +114,14 @@ function Head() {
         {info ? [info.version, info.url, info.file].filter(Boolean).join('  ·  ') : ''}
       </span>
       <span class="grow" />
+      {replica.value && replica.value.count > 1 ? (
+        <span
+          class="chip wide-only"
+          title="Calls, servers, clients, logs and figures are those of one process. Toolsets, access and approvals are those of all. A new page may show another one."
+        >
+          one of {replica.value.count} processes
+        </span>
+      ) : null}
       <span class="line small muted" role="status">
         <Dot tone={isLive.value ? 'good' : 'warn'} />
         {isLive.value ? 'live' : failure.value ? 'not connected' : 'connecting'}

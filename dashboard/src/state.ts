@@ -8,7 +8,7 @@ import type {
   SessionInfo,
   Tick,
 } from '../../src/dashboard/api-types.ts';
-import { get, isOver } from './api.ts';
+import { get, isOver, replica } from './api.ts';
 import { isLive, listen } from './stream.ts';
 
 export const session = signal<SessionInfo | null>(null);
@@ -101,6 +101,15 @@ export function start(): void {
   effect(() => {
     if (isLive.value && !wasLive) void refresh();
     wasLive = isLive.value;
+  });
+  // Another replica has other calls, servers and figures.
+  let home: string | null = null;
+  effect(() => {
+    const now = replica.value?.id ?? null;
+    if (now === home) return;
+    if (home !== null) ticks.value = [];
+    home = now;
+    void refresh();
   });
   // Tokens, totals and memory are not in the stream. They are asked for while somebody looks.
   effect(() => {

@@ -94,7 +94,7 @@ export class LiveCalls implements CallWatcher {
     const skipped = this.#skipped + Math.max(0, news.length - most);
     this.#news = [];
     this.#skipped = 0;
-    return { calls: news.slice(-most).map((call) => call.row()), skipped };
+    return { calls: most === 0 ? [] : news.slice(-most).map((call) => call.row()), skipped };
   }
 
   /** Ends the second. */

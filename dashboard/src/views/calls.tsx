@@ -1,8 +1,8 @@
 /** Calls as they happen. The list can be paused and filtered; a row opens with its steps, and with arguments and result where they are recorded. */
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { CallDetail, CallOutcome, CallRow, RecentCalls, Recording } from '../../../src/dashboard/api-types.ts';
-import { at, get, put, remove } from '../api.ts';
+import { at, get, put, remove, replica } from '../api.ts';
 import { dateTime, duration, hasWords, number, plural, pretty, size, time, wordsOf } from '../format.ts';
 import { Icon } from '../icons.tsx';
 import { useLoad } from '../load.ts';
@@ -40,6 +40,17 @@ function take(rows: readonly CallRow[], more: number): void {
     drawn.value += 1;
   }, EVERY);
 }
+
+// Ids are those of one replica.
+let home: string | null = null;
+effect(() => {
+  const now = replica.value?.id ?? null;
+  if (now !== home && home !== null) {
+    kept = new Map();
+    skipped = 0;
+  }
+  home = now;
+});
 
 const TONES: Readonly<Record<CallOutcome, Tone>> = {
   running: 'accent',

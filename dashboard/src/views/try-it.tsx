@@ -11,6 +11,7 @@ import { agents } from '../state.ts';
 
 interface Run {
   readonly id: string | null;
+  readonly home: string | null;
   readonly progress: TryEvents['progress'] | null;
   readonly logs: readonly string[];
   readonly questions: readonly TryQuestion[];
@@ -19,7 +20,16 @@ interface Run {
   readonly isOver: boolean;
 }
 
-const NEW: Run = { id: null, progress: null, logs: [], questions: [], result: null, failed: null, isOver: false };
+const NEW: Run = {
+  id: null,
+  home: null,
+  progress: null,
+  logs: [],
+  questions: [],
+  result: null,
+  failed: null,
+  isOver: false,
+};
 const MOST_LOGS = 100;
 
 export function TryIt({ item }: { item: ItemDetail }) {
@@ -53,7 +63,7 @@ export function TryIt({ item }: { item: ItemDetail }) {
       for await (const { name, data } of eventsOf(response)) {
         switch (name) {
           case 'started':
-            set({ id: (data as TryEvents['started']).id });
+            set({ id: (data as TryEvents['started']).id, home: (data as TryEvents['started']).replica });
             break;
           case 'progress':
             set({ progress: data as TryEvents['progress'] });
@@ -87,7 +97,7 @@ export function TryIt({ item }: { item: ItemDetail }) {
   }
 
   function cancel() {
-    if (run?.id) void remove(`tries/${at(run.id)}`).catch(() => undefined);
+    if (run?.id) void remove(`tries/${at(run.id)}`, undefined, run.home).catch(() => undefined);
     going.current?.abort();
   }
 
@@ -147,7 +157,13 @@ export function TryIt({ item }: { item: ItemDetail }) {
         {run?.result ? <Answer result={run.result} /> : null}
       </div>
       {(run?.questions ?? []).map((question) => (
-        <Question key={question.question} id={run?.id ?? ''} question={question} done={answered} />
+        <Question
+          key={question.question}
+          id={run?.id ?? ''}
+          home={run?.home ?? null}
+          question={question}
+          done={answered}
+        />
       ))}
       {run && run.logs.length > 0 ? <Code text={run.logs.join('\n')} label="What the server says meanwhile" /> : null}
     </form>
@@ -278,11 +294,12 @@ function Content({ part, index }: { part: Record<string, unknown>; index: number
 
 interface QuestionProperties {
   readonly id: string;
+  readonly home: string | null;
   readonly question: TryQuestion;
   readonly done: (question: string) => void;
 }
 
-function Question({ id, question, done }: QuestionProperties) {
+function Question({ id, home, question, done }: QuestionProperties) {
   const { params, method } = question;
   const schema: Schema = isObject(params.requestedSchema) ? params.requestedSchema : { type: 'object' };
   const [value, setValue] = useState<unknown>(() =>
@@ -302,7 +319,7 @@ function Question({ id, question, done }: QuestionProperties) {
       ...(action === 'accept' && (isForm || method !== 'elicitation/create') && isObject(value) && { content: value }),
     };
     const sent = await attempt(async () => {
-      await post(`tries/${at(id)}/answers/${at(question.question)}`, answer);
+      await post(`tries/${at(id)}/answers/${at(question.question)}`, answer, home);
       return true;
     });
     if (sent) done(question.question);
