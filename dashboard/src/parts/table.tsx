@@ -114,7 +114,13 @@ export function Table<Row>({
   const at = useMemo(() => findActive(ordered, active, id), [ordered, active]);
   const tabStop = at >= from && at < until ? at : from;
 
+  /** Whether a row has the focus. The browser says nothing if that row is taken out of the page. */
+  const hasFocus = useRef(false);
+
   useEffect(() => {
+    // The row with the focus is not in the list any more. The next one gets it, so that keys still work.
+    if (hasFocus.current && document.activeElement === document.body && ordered.length > 0)
+      box.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true });
     // A row that was not there yet has come, and took the place of the one that had the focus.
     if (active?.key === null && ordered[active.index] !== undefined) {
       setActive({ index: active.index, key: id(ordered[active.index] as Row) });
@@ -162,6 +168,7 @@ export function Table<Row>({
   }
 
   function onFocus(event: FocusEvent) {
+    hasFocus.current = true;
     const found = rowOf(event);
     if (found && found.index !== at)
       setActive({ index: found.index, key: found.row === undefined ? null : id(found.row) });
@@ -241,6 +248,9 @@ export function Table<Row>({
           onKeyDown={onKey}
           onClick={onClick}
           onFocusCapture={onFocus}
+          onBlurCapture={() => {
+            hasFocus.current = false;
+          }}
           style={{ height: height === undefined ? undefined : `${Math.min(height, ordered.length * ROW)}px` }}
         >
           <div role="presentation" style={{ height: `${ordered.length * ROW}px` }} />
