@@ -7,7 +7,7 @@ interface Kept {
   readonly expires: number;
 }
 
-export interface Shelf<Value extends Kept> {
+export interface PageShelf<Value extends Kept> {
   get(key: string): Value | undefined;
   /** Drops what has expired, and the oldest if there are too many. */
   set(key: string, value: Value): Promise<void>;
@@ -16,11 +16,11 @@ export interface Shelf<Value extends Kept> {
   readonly size: number;
 }
 
-export function openShelf<Value extends Kept>(replica: Replica | null, name: string, most: number): Shelf<Value> {
+export function openShelf<Value extends Kept>(replica: Replica | null, name: string, most: number): PageShelf<Value> {
   return replica === null ? ownShelf(most) : sharedShelf(replica, name, most);
 }
 
-function ownShelf<Value extends Kept>(most: number): Shelf<Value> {
+function ownShelf<Value extends Kept>(most: number): PageShelf<Value> {
   const kept = new BoundedMap<string, Value>(most);
   return {
     get: (key) => kept.get(key),
@@ -37,7 +37,7 @@ function ownShelf<Value extends Kept>(most: number): Shelf<Value> {
 /** How long it is remembered that one replica took something. */
 const TAKEN = 10 * 60_000;
 
-function sharedShelf<Value extends Kept>(replica: Replica, name: string, most: number): Shelf<Value> {
+function sharedShelf<Value extends Kept>(replica: Replica, name: string, most: number): PageShelf<Value> {
   const shared = replica.map(name);
   const all = () => [...shared.entries()] as (readonly [string, Value])[];
   return {

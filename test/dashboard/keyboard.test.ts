@@ -83,7 +83,7 @@ describe.skipIf(isMissing('chromium'))('the dashboard by keyboard', () => {
 
   it('walks a table with arrows, Home and End', async () => {
     const { page } = dashboard;
-    await press('Escape');
+    await go('c', 'Catalog');
     await page.getByLabel('Search the catalog').fill('');
     await expect
       .poll(async () => Number(await page.getByRole('grid').getAttribute('aria-rowcount')))

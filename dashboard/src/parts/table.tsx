@@ -121,6 +121,8 @@ export function Table<Row>({
     // The row with the focus is not in the list any more. The next one gets it, so that keys still work.
     if (hasFocus.current && document.activeElement === document.body && ordered.length > 0)
       box.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true });
+    // The row that the last key went to has left the list before it was drawn.
+    if (wantsFocus.current && active !== null && at < 0) wantsFocus.current = false;
     // A row that was not there yet has come, and took the place of the one that had the focus.
     if (active?.key === null && ordered[active.index] !== undefined) {
       setActive({ index: active.index, key: id(ordered[active.index] as Row) });
@@ -169,6 +171,7 @@ export function Table<Row>({
 
   function onFocus(event: FocusEvent) {
     hasFocus.current = true;
+    wantsFocus.current = false;
     const found = rowOf(event);
     if (found && found.index !== at)
       setActive({ index: found.index, key: found.row === undefined ? null : id(found.row) });
@@ -178,7 +181,7 @@ export function Table<Row>({
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const found = rowOf(event);
     if (!found) return;
-    const index = wantsFocus.current ? going.current : found.index;
+    const index = wantsFocus.current ? Math.min(going.current, ordered.length - 1) : found.index;
     const page = Math.max(1, Math.floor(seen / ROW) - 1);
     const steps: Record<string, number> = {
       ArrowDown: index + 1,

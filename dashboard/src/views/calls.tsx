@@ -3,7 +3,7 @@ import { effect, signal } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { CallDetail, CallOutcome, CallRow, RecentCalls, Recording } from '../../../src/dashboard/api-types.ts';
 import { at, get, put, remove, replica } from '../api.ts';
-import { dateTime, duration, hasWords, number, plural, pretty, size, time, wordsOf } from '../format.ts';
+import { dayTime, duration, hasWords, number, plural, pretty, size, time, wordsOf } from '../format.ts';
 import { Icon } from '../icons.tsx';
 import { useLoad } from '../load.ts';
 import { Chip, Code, Empty, Facts, Failure, type Tone } from '../parts/bits.tsx';
@@ -223,7 +223,7 @@ function CallSheet({ id, row, close }: { id: string; row: CallRow | undefined; c
               ['Method', <code key="m">{shown.method}</code>],
               ['Server', shown.server],
               ['Through', shown.through],
-              ['Came in', `${dateTime(shown.at)}, ${time(shown.at)}`],
+              ['Came in', dayTime(shown.at)],
               ['Size', `${size(shown.bytesIn)} in, ${size(shown.bytesOut)} out`],
               ['Error', shown.error],
               ['Trace', shown.trace ? <code key="t">{shown.trace}</code> : null],

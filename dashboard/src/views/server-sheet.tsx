@@ -54,11 +54,15 @@ export const SERVER_COLUMNS: readonly Column<ServerCard>[] = [
   { key: 'kind', title: 'Transport', width: '76px', wide: 720, sort: ({ kind }) => kind, cell: ({ kind }) => kind },
   {
     key: 'era',
-    title: 'Era',
-    width: '142px',
-    wide: 1_000,
+    title: 'Protocol',
+    width: '76px',
+    wide: 860,
     sort: ({ revision }) => revision ?? '',
-    cell: ({ era, revision }) => <span class="muted">{revision ? `${era ?? ''} ${revision}` : '–'}</span>,
+    cell: ({ era, revision }) => (
+      <span class="muted" title={era ?? undefined}>
+        {revision ?? '–'}
+      </span>
+    ),
   },
   {
     key: 'tools',
