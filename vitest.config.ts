@@ -60,6 +60,8 @@ const WIDE = [
   'test/dashboard/hostile-texts.test.ts',
   'test/dashboard/accessibility.test.ts',
   'test/dashboard/pictures.test.ts',
+  'test/dashboard/replicas.test.ts',
+  'test/dashboard/keyboard.test.ts',
 ];
 /**
  * Long files in groups with related subjects. The usual run takes one file of each group, another one with every commit.

@@ -251,8 +251,8 @@ const KINDS = {
 
 const PATIENCE_MS = 60_000;
 
-/** Runs `callers` loops for `ms` milliseconds and at least `atLeast` calls. Rejects at the first wrong or missing reply. */
-function run(target, { kind, names, callers, ms, atLeast = 1, patience = PATIENCE_MS }) {
+/** Runs `callers` loops for `ms` milliseconds and at least `atLeast` calls, with `perSecond` at most `perSecond` in all. Rejects at the first wrong or missing reply. */
+function run(target, { kind, names, callers, ms, atLeast = 1, perSecond = 0, patience = PATIENCE_MS }) {
   const { ask, check } = KINDS[kind];
   const { sessions } = target;
   const latencies = [];
@@ -268,6 +268,12 @@ function run(target, { kind, names, callers, ms, atLeast = 1, patience = PATIENC
     };
     const fail = (error) => end(reject, error);
     const timer = setTimeout(() => fail(new Error(`No reply in ${patience / 1000} s`)), ms + patience);
+    /** Each call has its time, counted from the start. One that is late starts at once. */
+    const after = (turn, now, next) => {
+      const due = perSecond === 0 ? 0 : began + (turn * 1000) / perSecond - now;
+      if (due > 0) setTimeout(next, due);
+      else next();
+    };
     const loop = (lane) => {
       let turn = lane;
       let cursor;
@@ -295,13 +301,13 @@ function run(target, { kind, names, callers, ms, atLeast = 1, patience = PATIENC
             }
             if (cursor !== undefined) return next();
             latencies.push(now - asked);
-            if (now - began < ms || latencies.length < atLeast) next();
+            if (now - began < ms || latencies.length < atLeast) after(turn, now, next);
             else if (--running === 0) end(resolve, summary(latencies, now - began, memory));
           },
           fail,
         );
       };
-      next();
+      after(lane, began, next);
     };
     for (let lane = 0; lane < callers; lane++) loop(lane);
   });

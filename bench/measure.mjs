@@ -63,12 +63,12 @@ export async function withField(bench, entries, use) {
 }
 
 /**
- * After a warm-up (`warm.ms`, `warm.atLeast` calls), `rounds` runs of each contender in turn. Returns
+ * After a warm-up (`warm.ms`, `warm.atLeast` calls), `rounds` runs of each contender in turn, with at most `perSecond` calls. Returns
  * `{ key: [sample, …] }`, one sample for each round: samples with the same index were taken within the same seconds.
  * A contender that answers wrongly is left out from then on, with a note.
  */
 export async function measure({ load, note, progress }, field, options) {
-  const { label, kind, callers, ms, rounds, warm, atLeast, order = inTurn } = options;
+  const { label, kind, callers, ms, rounds, warm, atLeast, perSecond, order = inTurn } = options;
   const samples = Object.fromEntries(field.map(({ key }) => [key, []]));
   const failed = new Set();
   for (let round = -1; round < rounds; round++) {
@@ -82,7 +82,7 @@ export async function measure({ load, note, progress }, field, options) {
         await contender.enter?.(contender);
         await load.prepare({ target, kind, names, callers });
         const read = cpuMeter(contender);
-        const run = await load.run({ target, kind, names, callers, ...length });
+        const run = await load.run({ target, kind, names, callers, perSecond, ...length });
         if (round >= 0) samples[key].push({ ...run, ...read(run.calls) });
       } catch (error) {
         failed.add(key);

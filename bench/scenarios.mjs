@@ -6,6 +6,7 @@ import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { httpUpstream, stdioUpstreams, toolgateCommand, whyNoToolgate } from './contenders.mjs';
+import { dashboardCalls } from './dashboard.mjs';
 import { dockDrop, dockPython, dockTypescript } from './dock.mjs';
 import { fleetCalls } from './fleet.mjs';
 import { governedCalls } from './governed.mjs';
@@ -140,6 +141,13 @@ export const SCENARIOS = [
     name: 'fleet',
     title: 'Replicas (HTTP to stdio)',
     run: fleetCalls,
+    columns: 'governed',
+    fullOnly: true,
+  },
+  {
+    name: 'dashboard',
+    title: 'The dashboard, with 10,000 tools, 1,000 sessions and 500 calls a second',
+    run: dashboardCalls,
     columns: 'governed',
     fullOnly: true,
   },

@@ -1,9 +1,12 @@
 /** Requests to the gateway that served this page. Addresses are relative to the document, because it may be mounted under a path. */
 import { signal } from '@preact/signals';
-import type { ApiError } from '../../src/dashboard/api-types.ts';
+import type { ApiError, ReplicaInfo } from '../../src/dashboard/api-types.ts';
 
 /** Whether the session has ended. Nothing can be asked any more, until somebody comes in by a new link. */
 export const isOver = signal(false);
+
+/** The replica whose stream the page has; null if there is one only. All answers come from it. */
+export const replica = signal<ReplicaInfo | null>(null);
 
 export class RequestError extends Error {
   readonly code: string;
@@ -25,15 +28,24 @@ export function get<T>(path: string, query: Query = {}, signal?: AbortSignal): P
   return send<T>('GET', search ? `${path}?${search}` : path, undefined, signal);
 }
 
-export const post = <T>(path: string, body: unknown = {}): Promise<T> => send<T>('POST', path, body);
+/** `home` is the replica that it is for, if not that of the page. */
+export const post = <T>(path: string, body: unknown = {}, home?: string | null): Promise<T> =>
+  send<T>('POST', path, body, undefined, home);
 export const put = <T>(path: string, body: unknown = {}): Promise<T> => send<T>('PUT', path, body);
-export const remove = <T = void>(path: string, body?: unknown): Promise<T> => send<T>('DELETE', path, body);
+export const remove = <T = void>(path: string, body?: unknown, home?: string | null): Promise<T> =>
+  send<T>('DELETE', path, body, undefined, home);
 
 /** A path below `admin/`, with each part encoded. */
 export const at = (...parts: readonly string[]): string => parts.map(encodeURIComponent).join('/');
 
 /** The answer as it comes, for streams. */
-export async function open(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+export async function open(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+  home: string | null = replica.peek()?.id ?? null,
+): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(`admin/${path}`, {
@@ -44,6 +56,7 @@ export async function open(method: string, path: string, body?: unknown, signal?
         accept: 'application/json, text/event-stream',
         ...(method !== 'GET' && { 'x-toolgate-page': '1' }),
         ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(home !== null && { 'x-toolgate-replica': home }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       ...(signal && { signal }),
@@ -57,8 +70,14 @@ export async function open(method: string, path: string, body?: unknown, signal?
   throw new RequestError(response.status, await errorOf(response));
 }
 
-async function send<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
-  const response = await open(method, path, body, signal);
+async function send<T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+  home?: string | null,
+): Promise<T> {
+  const response = await open(method, path, body, signal, home);
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 

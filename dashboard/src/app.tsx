@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { isOver, remove } from './api.ts';
+import { isOver, remove, replica } from './api.ts';
 import { Icon, type IconName, Mark } from './icons.tsx';
 import { isHelpOpen, VIEWS } from './keys.ts';
 import { Dot } from './parts/bits.tsx';
@@ -19,6 +19,7 @@ import { Calls } from './views/calls.tsx';
 import { Catalog } from './views/catalog.tsx';
 import { Namespaces } from './views/namespaces.tsx';
 import { Overview } from './views/overview.tsx';
+import { isTrouble } from './views/server-sheet.tsx';
 import { Servers } from './views/servers.tsx';
 import { Toolsets } from './views/toolsets.tsx';
 
@@ -89,6 +90,7 @@ function Head() {
   const next = { system: 'light', light: 'dark', dark: 'system' }[theme.value];
   const icon: IconName = theme.value === 'system' ? 'system' : theme.value === 'light' ? 'sun' : 'moon';
   const info = session.value;
+  const waiting = approvals.value.length;
   return (
     <header class="top">
       <button
@@ -96,12 +98,13 @@ function Head() {
         class="button plain menu-button"
         aria-expanded={isMenuOpen.value}
         aria-controls="nav"
-        aria-label="Menu"
+        aria-label={waiting > 0 ? `Menu, ${waiting} waiting` : 'Menu'}
         onClick={() => {
           isMenuOpen.value = !isMenuOpen.value;
         }}
       >
         <Icon name="menu" />
+        {waiting > 0 ? <Dot tone="warn" /> : null}
       </button>
       <a class="brand" href={to('overview')}>
         <Mark />
@@ -111,6 +114,14 @@ function Head() {
         {info ? [info.version, info.url, info.file].filter(Boolean).join('  ·  ') : ''}
       </span>
       <span class="grow" />
+      {replica.value && replica.value.count > 1 ? (
+        <span
+          class="chip wide-only"
+          title="Calls, servers, clients, logs and figures are those of one process. Toolsets, access and approvals are those of all. A new page may show another one."
+        >
+          one of {replica.value.count} processes
+        </span>
+      ) : null}
       <span class="line small muted" role="status">
         <Dot tone={isLive.value ? 'good' : 'warn'} />
         {isLive.value ? 'live' : failure.value ? 'not connected' : 'connecting'}
@@ -133,18 +144,16 @@ function Head() {
       >
         <kbd>?</kbd>
       </button>
-      <button
-        type="button"
-        class="button plain wide-only"
-        onClick={async () => {
-          await remove('session').catch(() => undefined);
-          isOver.value = true;
-        }}
-      >
+      <button type="button" class="button plain wide-only" onClick={() => void logOut()}>
         Log out
       </button>
     </header>
   );
+}
+
+async function logOut(): Promise<void> {
+  await remove('session').catch(() => undefined);
+  isOver.value = true;
 }
 
 function Navigation({ view }: { view: string }) {
@@ -174,12 +183,11 @@ function Navigation({ view }: { view: string }) {
           </li>
         ))}
       </ul>
+      <button type="button" class="button narrow-only" onClick={() => void logOut()}>
+        Log out
+      </button>
     </nav>
   );
-}
-
-export function isTrouble(state: string): boolean {
-  return !['up', 'asleep', 'starting', 'closed'].includes(state);
 }
 
 function Keys() {

@@ -52,6 +52,21 @@ export function dateTime(at: string | number): string {
   return Number.isNaN(date.getTime()) ? String(at) : full.format(date);
 }
 
+const days = new Intl.DateTimeFormat(undefined, {
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  hourCycle: 'h23',
+});
+
+/** The day and the minute, for a column that has little room. Today only has its time. */
+export function dayTime(at: string | number, now = new Date()): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return String(at);
+  return date.toDateString() === now.toDateString() ? clock.format(date) : days.format(date);
+}
+
 /** How long ago, or until when, in one unit. */
 export function ago(at: string | number, now = Date.now()): string {
   const ms = now - new Date(at).getTime();

@@ -1,4 +1,4 @@
-/** Whether the window is as narrow as a phone. Tables show fewer columns then. */
+/** Whether the window is as narrow as a phone. */
 import { signal } from '@preact/signals';
 
 const query = matchMedia('(max-width: 760px)');

@@ -8,7 +8,7 @@ import type {
   SessionInfo,
   Tick,
 } from '../../src/dashboard/api-types.ts';
-import { get, isOver } from './api.ts';
+import { get, isOver, replica } from './api.ts';
 import { isLive, listen } from './stream.ts';
 
 export const session = signal<SessionInfo | null>(null);
@@ -57,6 +57,12 @@ async function loadApprovals(): Promise<void> {
   areApprovalsKnown.value = true;
 }
 
+/** Memory and CPU are only in answers. Until the next one, those of the same process stand. */
+function withProcess(news: ServerCard | undefined, row: ServerCard): ServerCard {
+  if (news === undefined) return row;
+  return news.pid === row.pid && news.process === null ? { ...news, process: row.process } : news;
+}
+
 export function start(): void {
   void refresh();
   listen('ticks', (tick) => {
@@ -64,7 +70,9 @@ export function start(): void {
   });
   listen('servers', ({ changed, gone }) => {
     const news = new Map(changed.map((row) => [row.key, row]));
-    const kept = servers.value.filter(({ key }) => !gone.includes(key)).map((row) => news.get(row.key) ?? row);
+    const kept = servers.value
+      .filter(({ key }) => !gone.includes(key))
+      .map((row) => withProcess(news.get(row.key), row));
     const known = new Set(kept.map(({ key }) => key));
     servers.value = [...kept, ...changed.filter(({ key }) => !known.has(key))];
   });
@@ -93,6 +101,15 @@ export function start(): void {
   effect(() => {
     if (isLive.value && !wasLive) void refresh();
     wasLive = isLive.value;
+  });
+  // Another replica has other calls, servers and figures.
+  let home: string | null = null;
+  effect(() => {
+    const now = replica.value?.id ?? null;
+    if (now === home) return;
+    if (home !== null) ticks.value = [];
+    home = now;
+    void refresh();
   });
   // Tokens, totals and memory are not in the stream. They are asked for while somebody looks.
   effect(() => {

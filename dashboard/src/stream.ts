@@ -5,7 +5,7 @@
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { StreamEvents, StreamTopic } from '../../src/dashboard/api-types.ts';
-import { get, isOver } from './api.ts';
+import { get, isOver, replica } from './api.ts';
 
 type Handler = (data: never) => void;
 const handlers = new Map<StreamTopic, Set<Handler>>();
@@ -50,7 +50,9 @@ function connect(): void {
   if (wanted === '' || isOver.value) return;
   const made = new EventSource(`admin/events?topics=${wanted}`);
   source = made;
-  made.addEventListener('hello', () => {
+  made.addEventListener('hello', (event) => {
+    const hello = JSON.parse((event as MessageEvent<string>).data) as StreamEvents['hello'];
+    replica.value = hello.replica;
     isLive.value = true;
   });
   made.addEventListener('bye', () => lost(made));

@@ -1,5 +1,7 @@
 /** What a new client sees before it changes anything: for the start, for `doctor`, and for programs. */
+
 import type { View } from '../access/view.ts';
+import { memo } from '../base/memo.ts';
 import { BUILT_IN } from '../catalog/entry.ts';
 import { tokensOfAll } from '../catalog/tokens.ts';
 import { ACTIVATE } from './activate.ts';
@@ -26,7 +28,8 @@ export interface FirstList {
   readonly until: 'activate' | 'search' | 'equip' | 'enable' | null;
 }
 
-export function firstListOf({ entries, catalog, selection }: View): FirstList {
+/** Once for each view: the dashboard asks again and again, and ten thousand tools take milliseconds. */
+export const firstListOf = memo(({ entries, catalog, selection }: View): FirstList => {
   const shown = [...entries.tool.values()];
   const own = shown.filter(({ sourceId }) => sourceId === BUILT_IN).length;
   return {
@@ -37,7 +40,7 @@ export function firstListOf({ entries, catalog, selection }: View): FirstList {
     toolset: selection.toolset?.name ?? null,
     until: untilOf(entries.tool),
   };
-}
+});
 
 function untilOf(tools: ReadonlyMap<string, unknown>): FirstList['until'] {
   if (tools.has(ACTIVATE)) return 'activate';

@@ -1,5 +1,7 @@
 /** Which agent may use what, and what another policy would change. */
 
+import { extname } from 'node:path';
+import { stringify } from 'smol-toml';
 import { circumstancesAt, plainSubject } from '../access/circumstances.ts';
 import { confirmationsFor } from '../access/confirm.ts';
 import { explainEntry } from '../access/explain.ts';
@@ -102,11 +104,12 @@ export async function accessMatrix(
 
 const POLICY_KEYS = Object.keys(policyShape);
 
-/** The policy as the file has it. Policies have no secrets; what looks like one is removed all the same. */
+/** The policy in the language of the file. Policies have no secrets; what looks like one is removed all the same. */
 export async function policyText(gateway: Gateway): Promise<PolicyText> {
   const { file } = gateway.config;
   const written = file === null ? {} : await writtenPolicy(file);
-  return { file, text: gateway.redact(JSON.stringify(written, null, 2)) };
+  const text = file !== null && extname(file) === '.toml' ? stringify(written) : JSON.stringify(written, null, 2);
+  return { file, text: gateway.redact(text) };
 }
 
 async function writtenPolicy(file: string): Promise<object> {
@@ -130,7 +133,7 @@ const MOST_CHANGES = 1_000;
 export async function dryRunPolicy(gateway: Gateway, { text, agents: wanted }: DryRunInput): Promise<DryRunReport> {
   if (wanted !== undefined && wanted.length > MOST_AGENTS)
     throw new GatewayError('params_invalid', `"agents" names more than ${MOST_AGENTS}. Ask for fewer at a time.`);
-  const policy = readPolicy(text, gateway);
+  const policy = await readPolicy(text, gateway);
   const agents = wanted !== undefined && wanted.length > 0 ? wanted : await withNew(gateway, policy);
   const now = Date.now();
   const { catalog } = gateway;
@@ -182,15 +185,8 @@ function decider({ catalog }: Gateway, policy: PolicyConfig | null, agent: strin
   return (entry: Entry) => explainEntry(catalog, rules, entry, at);
 }
 
-function readPolicy(text: string, { env, redact }: Gateway): PolicyConfig | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw new GatewayError('params_invalid', `The policy is not JSON: ${messageOf(error)}`, {
-      details: lineOf(text, error),
-    });
-  }
+async function readPolicy(text: string, { env, redact }: Gateway): Promise<PolicyConfig | null> {
+  const value = text.trimStart().startsWith('{') ? readJsonPolicy(text) : await readTomlPolicy(text);
   if (!isObject(value))
     throw new GatewayError('params_invalid', 'The policy has to be a map, such as {"agent_policies": {…}}.');
   const other = Object.keys(value).find((key) => !POLICY_KEYS.includes(key));
@@ -205,6 +201,31 @@ function readPolicy(text: string, { env, redact }: Gateway): PolicyConfig | null
     throw new GatewayError('params_invalid', redact(messageOf(error)));
   }
 }
+
+function readJsonPolicy(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new GatewayError('params_invalid', `The policy is not JSON: ${messageOf(error)}`, {
+      details: lineOf(text, error),
+    });
+  }
+}
+
+/** Other text than JSON is TOML, as most configurations are. */
+async function readTomlPolicy(text: string): Promise<unknown> {
+  try {
+    return (await parseConfig(text, POLICY_NAME)).value;
+  } catch (error) {
+    const [, line] = /:(\d+):\d+:/.exec(messageOf(error)) ?? [];
+    throw new GatewayError('params_invalid', messageOf(error), {
+      ...(line !== undefined && { details: { line: Number(line) } }),
+    });
+  }
+}
+
+/** What errors call the text. */
+const POLICY_NAME = 'policy.toml';
 
 /** Node says at which character, or line, it stopped. */
 function lineOf(text: string, error: unknown): { readonly line?: number } {

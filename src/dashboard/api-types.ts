@@ -42,6 +42,15 @@ export interface SessionInfo {
     readonly toolsets: boolean;
   };
   readonly recording: Recording;
+  /** Null unless there are others. */
+  readonly replica: ReplicaInfo | null;
+}
+
+/** The replica that answers. Send its id as `x-toolgate-replica`, and every other one passes the request on to it. */
+export interface ReplicaInfo {
+  readonly id: string;
+  /** How many there are. */
+  readonly count: number;
 }
 
 /** `POST /admin/links` (operator key): a link that lets one browser in, once. */
@@ -397,7 +406,8 @@ export interface TryRequest {
 }
 
 export interface TryEvents {
-  readonly started: { readonly id: string };
+  /** Answers and the cancellation go to its replica; null if there is one only. */
+  readonly started: { readonly id: string; readonly replica: string | null };
   readonly progress: { readonly progress: number; readonly total?: number; readonly message?: string };
   readonly log: { readonly level: string; readonly logger?: string; readonly data: unknown };
   readonly question: TryQuestion;
@@ -888,7 +898,7 @@ export interface ReloadReport {
  */
 export interface StreamEvents {
   /** First, and after a reconnection. Then come `servers`, `sessions`, `approvals` and `catalog` as they are now. */
-  readonly hello: { readonly version: string; readonly time: number };
+  readonly hello: { readonly version: string; readonly time: number; readonly replica: ReplicaInfo | null };
   /** Once a second. */
   readonly ticks: Tick;
   /** New and ended calls, oldest first; at most 200 in a batch. `skipped` more were left out. */

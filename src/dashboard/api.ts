@@ -35,7 +35,7 @@ import { overview } from './overview.ts';
 import type { PageSession } from './page-sessions.ts';
 import { serverCard, withProcesses } from './server-cards.ts';
 import { sessionPage } from './session-rows.ts';
-import { createStreams, TOPICS } from './streams.ts';
+import { createStreams, replicaOf, TOPICS } from './streams.ts';
 import { toolsetDetail, toolsetRows } from './toolset-rows.ts';
 import { createTries } from './tries.ts';
 
@@ -58,6 +58,8 @@ export type ApiHandler = (call: ApiCall) => unknown;
 export interface Api {
   readonly handlers: Readonly<Record<EndpointName, ApiHandler>>;
   run(handler: ApiHandler, call: ApiCall): Promise<void>;
+  /** What a handler answers, for a request that reached another replica. */
+  answer(handler: ApiHandler, call: ApiCall): Promise<unknown>;
   close(): void;
 }
 
@@ -117,10 +119,12 @@ export function createApi(context: ApiContext): Api {
           toolsets: true,
         },
         recording: recording(),
+        replica: replicaOf(gateway),
       };
     },
-    leave({ request, response, headers }) {
-      response.writeHead(204, [...headers, 'set-cookie', sessions.leave(request), 'cache-control', 'no-store']).end();
+    async leave({ request, response, headers }) {
+      const cookie = await sessions.leave(request);
+      response.writeHead(204, [...headers, 'set-cookie', cookie, 'cache-control', 'no-store']).end();
       return ANSWERED;
     },
     async makeLink({ request }): Promise<types.NewLink> {
@@ -268,14 +272,13 @@ export function createApi(context: ApiContext): Api {
   return {
     handlers,
     async run(handler, call) {
-      const { request, response, headers } = call;
       await gateway.caughtUp();
       const value = await handler(call);
-      if (value === ANSWERED) return;
-      const fresh = [...headers, 'cache-control', 'no-store'];
-      if (value === null || value === undefined) response.writeHead(204, fresh).end();
-      else sendJson(response, 200, value, fresh);
-      if (request.readable) request.resume();
+      if (value !== ANSWERED) sendValue(call, value);
+    },
+    async answer(handler, call) {
+      await gateway.caughtUp();
+      return handler(call);
     },
     close() {
       clearTimeout(forgetting);
@@ -283,6 +286,17 @@ export function createApi(context: ApiContext): Api {
       streams.close();
     },
   };
+}
+
+/** Null is no content. */
+export function sendValue(
+  { request, response, headers }: Pick<ApiCall, 'request' | 'response' | 'headers'>,
+  value: unknown,
+): void {
+  const fresh = [...headers, 'cache-control', 'no-store'];
+  if (value === null || value === undefined) response.writeHead(204, fresh).end();
+  else sendJson(response, 200, value, fresh);
+  if (request.readable) request.resume();
 }
 
 /** `toolgate serve` writes the audit unless the configuration says otherwise. */

@@ -12,6 +12,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import type { Api, ApiHandler } from './api.ts';
 import type { DashboardOptions } from './api-context.ts';
 import { ENDPOINTS, type Endpoint, type EndpointName } from './endpoints.ts';
+import { asRequest, createPassing, type PassedRequest } from './home-replica.ts';
 import { createPageSessions, type PageSession } from './page-sessions.ts';
 
 export interface Dashboard extends DashboardPort {
@@ -24,7 +25,8 @@ const BASE = '/admin';
 const isEnabled = ({ dashboard }: HttpConfig) => dashboard;
 
 export function createDashboard(gateway: Gateway, options: DashboardOptions): Dashboard {
-  const sessions = createPageSessions(() => gateway.config, gateway.env);
+  const sessions = createPageSessions(() => gateway.config, gateway.env, gateway.replica);
+  const passing = gateway.replica === null ? null : createPassing(gateway.replica, answer);
   const admitted = new WeakMap<IncomingMessage, PageSession>();
   let url: string | null = null;
   let loading: Promise<Api> | null = null;
@@ -35,6 +37,25 @@ export function createDashboard(gateway: Gateway, options: DashboardOptions): Da
       createApi({ ...options, gateway, sessions, url: () => url, origin }),
     );
     return loading;
+  }
+
+  /** Answers what another replica has let in. */
+  async function answer(passed: PassedRequest): Promise<unknown> {
+    const { method, url: path, who, expires } = passed;
+    const endpoint = (ENDPOINTS as readonly Endpoint[]).find(
+      (one) => one.method.toUpperCase() === method && fits(BASE + one.path, path),
+    );
+    if (endpoint === undefined) throw new GatewayError('path_unknown', 'There is no such address.');
+    const { handlers, answer: run } = await api();
+    return run(handlers[endpoint.does as EndpointName] as ApiHandler, {
+      request: asRequest(passed),
+      // Handlers that answer themselves are not passed on.
+      response: undefined as unknown as ServerResponse,
+      headers: [],
+      parts: partsOf(BASE + endpoint.path, path),
+      query: new URLSearchParams(path.split('?')[1] ?? ''),
+      session: { who, expires: expires ?? Number.POSITIVE_INFINITY },
+    });
   }
 
   /** Where the page is, as browsers reach it; without a slash at its end. */
@@ -60,6 +81,24 @@ export function createDashboard(gateway: Gateway, options: DashboardOptions): Da
       async handle(request, response, headers) {
         if (isClosed) throw new GatewayError('source_unavailable', 'The gateway is being stopped.');
         const endpoint = endpoints.find(({ method }) => method.toUpperCase() === request.method)!;
+        const session = admitted.get(request) ?? (await sessions.keyHolder());
+        const home = passing?.homeOf(request, endpoint) ?? null;
+        if (passing !== null && home !== null) {
+          const [{ readBytes }, { sendValue }] = await Promise.all([
+            import('../doors/http/wire/body.ts'),
+            import('./api.ts'),
+          ]);
+          const value = await passing.pass(home, {
+            method: request.method ?? 'GET',
+            url: request.url ?? '',
+            type: request.headers['content-type'] ?? '',
+            body: request.method === 'GET' ? '' : (await readBytes(request, gateway.config.limits.body)).toString(),
+            who: session.who,
+            expires: Number.isFinite(session.expires) ? session.expires : null,
+          });
+          sendValue({ request, response, headers }, value);
+          return;
+        }
         const handlers = await api();
         const handler = handlers.handlers[endpoint.does as EndpointName] as ApiHandler;
         await handlers.run(handler, {
@@ -68,7 +107,7 @@ export function createDashboard(gateway: Gateway, options: DashboardOptions): Da
           headers,
           parts: partsOf(path, request.url ?? ''),
           query: new URLSearchParams((request.url ?? '').split('?')[1] ?? ''),
-          session: admitted.get(request) ?? (await sessions.keyHolder()),
+          session,
         });
       },
     };
@@ -150,9 +189,17 @@ export function createDashboard(gateway: Gateway, options: DashboardOptions): Da
     },
     close() {
       isClosed = true;
+      passing?.close();
       void loading?.then((loaded) => loaded.close());
     },
   };
+}
+
+/** Whether an address is that of a pattern. */
+function fits(pattern: string, url: string): boolean {
+  const asked = pathOf(url).split('/');
+  const wanted = pattern.split('/');
+  return wanted.length === asked.length && wanted.every((part, i) => part === '*' || part === asked[i]);
 }
 
 /** The values at the `*` of a path. */

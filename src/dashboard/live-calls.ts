@@ -62,7 +62,7 @@ export class LiveCalls implements CallWatcher {
     second.bytesOut += call.bytesOut;
     if (call.outcome === 'refused') second.refused++;
     else if (call.outcome !== 'ok' && call.outcome !== 'cached' && call.outcome !== 'cancelled') second.errors++;
-    if (second.count < MOST_DURATIONS) second.durations[second.count++] = call.ms;
+    if (second.count < MOST_DURATIONS) second.durations[second.count++] = call.ms - call.heldMs;
     this.#keep(call);
     this.#tell(call);
   }
@@ -94,7 +94,7 @@ export class LiveCalls implements CallWatcher {
     const skipped = this.#skipped + Math.max(0, news.length - most);
     this.#news = [];
     this.#skipped = 0;
-    return { calls: news.slice(-most).map((call) => call.row()), skipped };
+    return { calls: most === 0 ? [] : news.slice(-most).map((call) => call.row()), skipped };
   }
 
   /** Ends the second. */
@@ -261,6 +261,14 @@ class WatchedCall implements CallWatch {
     const span = withArguments ? argumentsSpan(message) : null;
     if (span !== null) this.#arguments = shownText(message.bytes.subarray(span.start, span.end), LONGEST_VALUE, redact);
     if (results && answer !== null) this.#result = shownText(join(answer), LONGEST_VALUE, redact);
+  }
+
+  /** How long it waited for a person, also one who never approved it. That says nothing about how quick tools are. */
+  get heldMs(): number {
+    if (this.#foundAt >= 0 && this.#sentAt < 0 && this.outcome !== 'cached') return this.ms - this.#lastAt;
+    let sum = 0;
+    for (const { from, to, what } of this.#waits) if (what === 'approval') sum += to - from;
+    return sum;
   }
 
   get valueBytes(): number {

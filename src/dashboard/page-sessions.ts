@@ -1,6 +1,6 @@
 /**
  * Browsers that were let in. A one-time link, the operator key or an admin token is exchanged for a cookie. Sessions are
- * kept in memory only, few of them and not for long. They end with a log-out, with another operator key, and with the
+ * kept in memory only, that of all replicas, few of them and not for long. They end with a log-out, with another operator key, and with the
  * admin token that they were opened with.
  */
 import { randomBytes } from 'node:crypto';
@@ -13,6 +13,8 @@ import type { Config } from '../config/config.ts';
 import type { EnvVars } from '../config/expand.ts';
 import { openAdminStore } from '../store/agents.ts';
 import { isOperatorKey, operatorKey, sign } from '../store/operator.ts';
+import type { Replica } from '../store/shared/replica.ts';
+import { openShelf } from './page-shelf.ts';
 
 export interface PageSession {
   /** `operator`, or the name of an admin token. */
@@ -24,7 +26,9 @@ export interface PageSession {
 interface KeptSession extends PageSession {
   /** Stands for the operator key that was valid then. */
   readonly stamp: string;
-  lastUsed: number;
+  readonly lastUsed: number;
+  /** What it is kept under. */
+  readonly key: string;
 }
 
 /** Somebody who sends a key or a token with every request. What they opened lasts as long as that is valid. */
@@ -48,7 +52,7 @@ export interface PageSessions {
   /** Whether the session, or the holder of a key, may still look. */
   isValid(session: PageSession): Promise<boolean>;
   /** Ends the session of a request. Returns the cookie that removes its cookie. */
-  leave(request: IncomingMessage): string;
+  leave(request: IncomingMessage): Promise<string>;
   readonly size: number;
 }
 
@@ -58,6 +62,8 @@ const MOST_CODES = 20;
 const MOST_SESSIONS = 32;
 const LIFE = 12 * 60 * MINUTE;
 const IDLE = 2 * 60 * MINUTE;
+/** How exactly the last use is known. */
+const NOTED = MINUTE;
 /** Wrong keys in a minute, from one address: others must not keep the operator out. */
 const MOST_WRONG = 20;
 /** Addresses that are remembered for it. */
@@ -66,10 +72,10 @@ const MOST_ADDRESSES = 1_000;
 /** Changes with a cookie need this header: a page of another origin would have to ask first, and is refused. */
 export const PAGE_HEADER = 'x-toolgate-page';
 
-export function createPageSessions(config: () => Config, env: EnvVars): PageSessions {
-  /** By their hashes, with the time until which they are valid. */
-  const codes = new BoundedMap<string, number>(MOST_CODES);
-  const sessions = new BoundedMap<string, KeptSession>(MOST_SESSIONS);
+export function createPageSessions(config: () => Config, env: EnvVars, replica: Replica | null): PageSessions {
+  /** By their hashes. */
+  const codes = openShelf<{ readonly expires: number }>(replica, 'page links', MOST_CODES);
+  const sessions = openShelf<KeptSession>(replica, 'page sessions', MOST_SESSIONS);
   const wrong = new BoundedMap<string, { count: number; readonly since: number }>(MOST_ADDRESSES);
 
   const stampNow = async () => sign(await operatorKey(env), ['page session']);
@@ -77,7 +83,8 @@ export function createPageSessions(config: () => Config, env: EnvVars): PageSess
   async function open(who: string, request: IncomingMessage): Promise<string> {
     const token = randomBytes(32).toString('base64url');
     const now = Date.now();
-    sessions.set(sha256(token), { who, expires: now + LIFE, stamp: await stampNow(), lastUsed: now });
+    const key = sha256(token);
+    await sessions.set(key, { who, expires: now + LIFE, stamp: await stampNow(), lastUsed: now, key });
     return `${cookieOf(token, request)}; Max-Age=${LIFE / 1_000}`;
   }
 
@@ -110,6 +117,12 @@ export function createPageSessions(config: () => Config, env: EnvVars): PageSess
     if (now >= session.expires || now - session.lastUsed > IDLE) return false;
     if (session.stamp !== (await stampNow())) return false;
     return session.who === OPERATOR || (await adminNames()).includes(session.who);
+  }
+
+  /** Every use is not written down: other replicas are told of it. */
+  async function use(session: KeptSession): Promise<void> {
+    const now = Date.now();
+    if (now - session.lastUsed > NOTED) await sessions.set(session.key, { ...session, lastUsed: now });
   }
 
   async function adminNames(): Promise<string[]> {
@@ -156,14 +169,14 @@ export function createPageSessions(config: () => Config, env: EnvVars): PageSess
       await stampNow();
       const code = randomBytes(24).toString('base64url');
       const expires = Date.now() + CODE_LIFE;
-      codes.set(sha256(code), expires);
+      await codes.set(sha256(code), { expires });
       return { code, expires };
     },
     async enter(code, request) {
       const hash = sha256(code);
-      const expires = codes.get(hash) ?? 0;
-      codes.delete(hash);
-      if (Date.now() >= expires)
+      const { expires } = codes.get(hash) ?? { expires: 0 };
+      const isFirst = await codes.take(hash);
+      if (!isFirst || Date.now() >= expires)
         throw new GatewayError(
           'unauthorized',
           'This link was used already, or is older than 5 minutes. Run toolgate dashboard for another one.',
@@ -196,10 +209,10 @@ export function createPageSessions(config: () => Config, env: EnvVars): PageSess
       }
       requireOwnPage(request);
       if (!(await isKept(session))) {
-        sessions.delete(key);
+        await sessions.take(key);
         throw over();
       }
-      session.lastUsed = Date.now();
+      await use(session);
       return session;
     },
     async tokenHolder({ headers }) {
@@ -212,15 +225,16 @@ export function createPageSessions(config: () => Config, env: EnvVars): PageSess
       return holder(OPERATOR, async () => stamp === (await stampNow()));
     },
     async isValid(session) {
-      if (!('stamp' in session)) return (session as HolderSession).isStillGood();
-      const kept = session as KeptSession;
-      if (![...sessions.values()].includes(kept) || !(await isKept(kept))) return false;
-      kept.lastUsed = Date.now();
+      if ('isStillGood' in session) return (session as HolderSession).isStillGood();
+      if (!('stamp' in session)) return true;
+      const kept = sessions.get((session as KeptSession).key);
+      if (kept === undefined || !(await isKept(kept))) return false;
+      await use(kept);
       return true;
     },
-    leave(request) {
+    async leave(request) {
       const key = keyOf(request);
-      if (key !== null) sessions.delete(key);
+      if (key !== null) await sessions.take(key);
       return `${cookieOf('', request)}; Max-Age=0`;
     },
     get size() {

@@ -7,7 +7,7 @@ import { GatewayError, messageOf } from '../base/errors.ts';
 import type { EventMap, EventName } from '../base/events.ts';
 import { VERSION } from '../base/version.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import type { LogRow, SessionCounts, StreamEvents, StreamTopic } from './api-types.ts';
+import type { LogRow, ReplicaInfo, SessionCounts, StreamEvents, StreamTopic } from './api-types.ts';
 import type { LiveCalls } from './live-calls.ts';
 import type { PageSession } from './page-sessions.ts';
 import { serverCard, serverStamp } from './server-cards.ts';
@@ -209,7 +209,8 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
   const isWanted = (topic: StreamTopic) => [...open].some(({ topics }) => topics.has(topic));
 
   function flush(): void {
-    const news = calls.news(MOST_ROWS);
+    // Rows are made only for those who show them.
+    const news = calls.news(isWanted('calls') ? MOST_ROWS : 0);
     if (news.calls.length > 0 || news.skipped > 0) send('calls', news);
     if (newLines.length > 0) {
       const batch = { lines: newLines, skipped: skippedLines };
@@ -278,7 +279,9 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
       if (open.size === 0) begin();
       open.add(stream);
       response.once('close', () => leave(stream));
-      response.write(`retry: 2000\n\n${eventText('hello', { version: VERSION, time: Date.now() })}`);
+      response.write(
+        `retry: 2000\n\n${eventText('hello', { version: VERSION, time: Date.now(), replica: replicaOf(gateway) })}`,
+      );
       // What changed before a page opened its stream, or between two of them, is not sent again.
       for (const topic of topics) {
         const data = stateOf(topic);
@@ -298,6 +301,11 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
       }
     },
   };
+}
+
+/** Which of several replicas this is. */
+export function replicaOf({ replica }: Gateway): ReplicaInfo | null {
+  return replica === null ? null : { id: replica.id, count: replica.count };
 }
 
 /** One event. JSON has no line breaks, so one line of data is enough. */

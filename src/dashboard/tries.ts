@@ -128,7 +128,7 @@ class PageTry implements Exchange, Client {
     ]);
     this.#beating = setInterval(() => response.write(': \n\n'), KEEPALIVE).unref();
     response.once('close', () => this.#answer?.cancel('the page was closed'));
-    this.#tell('started', { id });
+    this.#tell('started', { id, replica: this.#gateway.replica?.id ?? null });
     this.#answer = new TryAnswer(message, this, [], this, ABILITIES, 'legacy', null);
     this.#answer.start(this.#gateway.pipeline, this.#caller, message);
   }

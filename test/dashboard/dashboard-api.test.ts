@@ -1,6 +1,7 @@
 /** The API behind the dashboard: every address with what it should answer, what it refuses, and who may use it. */
 
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { parse, stringify } from 'smol-toml';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type * as types from '../../src/dashboard/api-types.ts';
 import { ENDPOINTS, type Endpoint } from '../../src/dashboard/endpoints.ts';
@@ -194,7 +195,8 @@ describe('reading', () => {
 
   it('another policy is tried, and nothing changes', async () => {
     const { text } = await ask<types.PolicyText>('access/policy');
-    const policy = JSON.parse(text);
+    // In the language of the file, which is TOML here. JSON is understood too.
+    const policy: Any = parse(text);
     expect(policy.agent_policies.ci.allowed_servers).toEqual(['a']);
     policy.agent_policies.ci.denied_tools = { a: ['echo'] };
     const report = await ask<types.DryRunReport>('access/dry-run', {
@@ -206,7 +208,17 @@ describe('reading', () => {
       .map(({ name, before, after }) => [name, before, after]);
     expect(changes).toContainEqual(['a_echo', 'allowed', 'denied']);
     expect(changes).toContainEqual(['a_whoami', 'denied', 'allowed']);
+    const inToml = await ask<types.DryRunReport>('access/dry-run', {
+      method: 'POST',
+      body: { text: stringify(policy) },
+    });
+    expect(inToml).toEqual(report);
     expect((await ask<types.PolicyText>('access/policy')).text).toBe(text);
+    const wrongToml = await refusal('access/dry-run', {
+      method: 'POST',
+      body: { text: '[agent_policies.ci]\nx = = 1\n' },
+    });
+    expect(wrongToml).toMatchObject({ status: 400, line: 2 });
     const wrong = await refusal('access/dry-run', { method: 'POST', body: { text: '{\n"agent_policies": 3,,}' } });
     expect(wrong).toMatchObject({ status: 400, line: 2 });
     expect((await refusal('access/dry-run', { method: 'POST', body: { text: '{"servers": {}}' } })).message).toContain(

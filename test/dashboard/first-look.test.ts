@@ -10,7 +10,8 @@ const FIRST_VIEW = 5_000;
 const CONFIG = `controls = []
 [security]
 dangerous_tools = { a = ["count"] }
-${serversToml({ a: server('basic'), desk: server('asking') })}`;
+${serversToml({ a: server('basic'), desk: server('asking') })}
+${serversToml({ a: server('basic', '--tools', 'echo', '--name', 'second') })}`;
 
 let browser: Any;
 let gateway: HttpGateway;
@@ -35,6 +36,8 @@ describe.skipIf(isMissing('chromium'))('the dashboard in Chromium', () => {
   it('shows servers, calls as they happen, a try with a question, and an approval', async () => {
     const { page, problems, asked, show } = await enterDashboard(browser, gateway);
     await page.getByRole('row', { name: /up a / }).waitFor();
+    // The log and doctor name it too: see test/activation/names.test.ts.
+    await page.getByRole('region', { name: 'Problems' }).getByText('tool "a_echo" is dropped: server "a"').waitFor();
     const shown: number = await page.evaluate("performance.getEntriesByType('paint').at(-1).startTime");
     expect(shown).toBeLessThan(FIRST_VIEW);
 

@@ -103,12 +103,15 @@ describe.skipIf(isMissing('chromium'))('hostile texts', () => {
     const offer = join(cwd, 'offer.json');
     const raw = { name: 'raw', description: 'x', inputSchema: { type: 'object' } };
     writeFileSync(offer, JSON.stringify([raw, ...tools]));
+    const names = join(cwd, 'names.json');
+    writeFileSync(names, JSON.stringify(HOSTILE.map((name) => ({ ...raw, name, description: name }))));
     [browser, gateway] = await Promise.all([
       openBrowser(),
       startHttp({
         cwd,
         config: `controls = []\n[audit]\nenabled = true\n${serversToml({
           x: server('basic', '--raw-tools', offer, '--instructions', HOSTILE[2]!),
+          n: server('basic', '--raw-tools', names),
         })}`,
         env: { TOOLGATE_OPERATOR_KEY: OPERATOR },
       }),
@@ -160,6 +163,30 @@ describe.skipIf(isMissing('chromium'))('hostile texts', () => {
       expect(problems).toEqual([]);
       await page.context().close();
     }, 180_000);
+
+  it('as names stay text: those that are served, and those that are named as problems', async () => {
+    const { page, problems, show } = await enterDashboard(browser, gateway);
+    page.on('dialog', (box: Any) => problems.push(`a dialog: ${box.message()}`));
+    await page.getByRole('grid', { name: 'Servers' }).getByRole('row', { name: /up n / }).waitFor();
+    await expectUnharmed(page, 'overview');
+    await show('catalog?server=n');
+    const rows = page.getByRole('grid', { name: 'Tools' }).locator('.rows [role=row]');
+    await rows.first().waitFor();
+    await expectUnharmed(page, 'catalog');
+    for (let index = 0; index < 12; index += 1) {
+      await rows.nth(index).click();
+      await page.getByRole('dialog').getByRole('heading').first().waitFor();
+      await page.getByRole('dialog').getByRole('tab', { name: 'About' }).waitFor();
+      await expectUnharmed(page, `the tool in row ${index}`);
+      await page.keyboard.press('Escape');
+      await page.locator('dialog').waitFor({ state: 'detached' });
+    }
+    await show('access?q=n_');
+    await page.getByRole('grid', { name: 'Agents and tools' }).locator('.rows [role=row]').first().waitFor();
+    await expectUnharmed(page, 'access');
+    expect(problems).toEqual([]);
+    await page.context().close();
+  }, 120_000);
 
   it('in results and arguments stay text, where they are tried and where they are recorded', async () => {
     const { page, problems, show } = await enterDashboard(browser, gateway);

@@ -192,7 +192,7 @@ it('what was opened with a token or a key in a header lasts as long as that is v
   const dataDir = tempFolder();
   const given = { TOOLGATE_OPERATOR_KEY: KEY };
   const config = { dataDir, file: null, http: { publicUrl: null } } as unknown as Config;
-  const sessions = createPageSessions(() => config, given);
+  const sessions = createPageSessions(() => config, given, null);
   const store = openAdminStore(dataDir);
   const { token } = await store.add('ann', '', null);
   const ann = (await sessions.tokenHolder({ headers: { authorization: `Bearer ${token}` } } as never))!;

@@ -15,6 +15,7 @@ const PICTURES: readonly (readonly [name: string, view: string, colours: 'light'
   ['overview', 'overview', 'light', 'Servers up'],
   ['overview-dark', 'overview', 'dark', 'Servers up'],
   ['calls', 'calls', 'dark', 'orders_order_status'],
+  ['call', 'calls', 'light', 'orders_order_status'],
   ['catalog', 'catalog/tool/files_edit_file', 'light', 'What it takes'],
   ['try-it', 'catalog/tool/files_read_text_file?tab=try', 'dark', 'Call it'],
   ['toolsets', 'toolsets/reading', 'light', 'In this toolset'],
@@ -66,6 +67,8 @@ describe.skipIf(isMissing('chromium'))('pictures of the dashboard', () => {
       const light = await enterDashboard(browser, shop.gateway, { ...looks, colours: 'light' });
       const dark = await enterDashboard(browser, shop.gateway, { ...looks, colours: 'dark' });
       await dark.show('calls');
+      await dark.page.getByRole('button', { name: 'Record' }).click();
+      await dark.page.getByRole('button', { name: /^Recording/ }).waitFor();
       await light.show('toolsets');
       await light.page.getByRole('button', { name: 'New toolset' }).click();
       await light.page.getByLabel('Name').fill('reading');
@@ -88,6 +91,13 @@ describe.skipIf(isMissing('chromium'))('pictures of the dashboard', () => {
         await page.getByText(ready).first().waitFor();
         await page.evaluate("document.querySelectorAll('.toast button').forEach((one) => one.click())");
         if (view === 'calls' || view === 'overview') await work(claude, nightly, 1);
+        if (name === 'call') {
+          await page
+            .getByRole('row', { name: /orders_order_status/ })
+            .first()
+            .click();
+          await page.getByText('Where the time went').waitFor();
+        }
         // Plots and rows are drawn a moment after the text.
         await page.waitForTimeout(isUpdate ? 600 : 50);
         if (isUpdate) mkdirSync(folder, { recursive: true });

@@ -29,6 +29,13 @@ function gap(plot: uPlot): number {
   return second - first;
 }
 
+/** Bars are named where they stand, and as many of them as there is room for. */
+function someOf(plot: uPlot): number[] {
+  const points = [...plot.data[0]];
+  const step = Math.max(1, Math.ceil(points.length / Math.max(1, Math.floor(plot.width / 90))));
+  return points.filter((_, index) => (points.length - 1 - index) % step === 0);
+}
+
 export function Plot({ label, series, data, format, at, height = 140 }: Properties) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -49,7 +56,8 @@ export function Plot({ label, series, data, format, at, height = 140 }: Properti
       {
         width: element.clientWidth || 300,
         height,
-        padding: [8, 8, 0, 0],
+        // At the right half of a label fits, which stands under its line.
+        padding: [8, 26, 0, 0],
         legend: { show: false },
         cursor: { show: false },
         scales: {
@@ -60,7 +68,13 @@ export function Plot({ label, series, data, format, at, height = 140 }: Properti
           y: { range: (_self, _low, high) => [0, Math.max((high || 0) * 1.15, 1)] },
         },
         axes: [
-          { ...axis, space: 70, size: 26, values: (_self, ticks) => ticks.map(at) },
+          {
+            ...axis,
+            space: 70,
+            size: 26,
+            values: (_self, ticks) => ticks.map(at),
+            ...(series.some(({ bars }) => bars) && { splits: someOf, grid: { show: false }, ticks: { show: false } }),
+          },
           { ...axis, size: 58, space: 26, values: (_self, ticks) => ticks.map(format) },
         ],
         series: [

@@ -15,8 +15,8 @@ export interface Column<Row> {
   /** What the row is sorted by, if the column can be sorted. */
   readonly sort?: (row: Row) => string | number;
   readonly right?: boolean;
-  /** Not on a phone. */
-  readonly wide?: boolean;
+  /** Only if the table has room: at least so many pixels, or more than a phone has. */
+  readonly wide?: boolean | number;
 }
 
 interface Properties<Row> {
@@ -38,6 +38,12 @@ interface Properties<Row> {
 
 const ROW = 32;
 const MORE = 6;
+/** A table that is less wide than this shows its first columns only. */
+const ROOM = 560;
+
+function hasRoom<Row>({ wide = false }: Column<Row>, width: number): boolean {
+  return wide === false || width >= (wide === true ? ROOM : wide);
+}
 
 export function Table<Row>({
   label,
@@ -52,7 +58,9 @@ export function Table<Row>({
   sorted,
   range,
 }: Properties<Row>) {
+  const frame = useRef<HTMLDivElement>(null);
   const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(narrow.peek() ? 0 : 1_000);
   const [top, setTop] = useState(0);
   const [seen, setSeen] = useState(640);
   const [order, setOrder] = useState<{ key: string; down: boolean } | null>(
@@ -63,9 +71,12 @@ export function Table<Row>({
   /** Where the last key went. The focus follows when the row is drawn, and the next key may come before. */
   const going = useRef(0);
 
-  const isNarrow = narrow.value;
-  const shown = useMemo(() => (isNarrow ? columns.filter(({ wide }) => !wide) : columns), [columns, isNarrow]);
-  const grid = shown.map(({ width }) => width).join(' ');
+  const keys = columns
+    .filter((column) => hasRoom(column, width))
+    .map(({ key }) => key)
+    .join('\n');
+  const shown = useMemo(() => columns.filter((column) => hasRoom(column, width)), [columns, keys]);
+  const grid = shown.map((column) => column.width).join(' ');
   const ordered = useMemo(() => {
     const by = order && columns.find(({ key }) => key === order.key)?.sort;
     if (!by) return rows;
@@ -76,6 +87,17 @@ export function Table<Row>({
       return left < right ? -sign : left > right ? sign : 0;
     });
   }, [rows, order, columns]);
+
+  // Before the first paint, so that no column comes and goes.
+  useLayoutEffect(() => {
+    const element = frame.current;
+    if (!element) return;
+    const measure = () => setWidth(element.clientWidth);
+    measure();
+    const watch = new ResizeObserver(measure);
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, []);
 
   useLayoutEffect(() => {
     const element = box.current;
@@ -92,7 +114,15 @@ export function Table<Row>({
   const at = useMemo(() => findActive(ordered, active, id), [ordered, active]);
   const tabStop = at >= from && at < until ? at : from;
 
+  /** Whether a row has the focus. The browser says nothing if that row is taken out of the page. */
+  const hasFocus = useRef(false);
+
   useEffect(() => {
+    // The row with the focus is not in the list any more. The next one gets it, so that keys still work.
+    if (hasFocus.current && document.activeElement === document.body && ordered.length > 0)
+      box.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true });
+    // The row that the last key went to has left the list before it was drawn.
+    if (wantsFocus.current && active !== null && at < 0) wantsFocus.current = false;
     // A row that was not there yet has come, and took the place of the one that had the focus.
     if (active?.key === null && ordered[active.index] !== undefined) {
       setActive({ index: active.index, key: id(ordered[active.index] as Row) });
@@ -140,6 +170,8 @@ export function Table<Row>({
   }
 
   function onFocus(event: FocusEvent) {
+    hasFocus.current = true;
+    wantsFocus.current = false;
     const found = rowOf(event);
     if (found && found.index !== at)
       setActive({ index: found.index, key: found.row === undefined ? null : id(found.row) });
@@ -149,7 +181,7 @@ export function Table<Row>({
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const found = rowOf(event);
     if (!found) return;
-    const index = wantsFocus.current ? going.current : found.index;
+    const index = wantsFocus.current ? Math.min(going.current, ordered.length - 1) : found.index;
     const page = Math.max(1, Math.floor(seen / ROW) - 1);
     const steps: Record<string, number> = {
       ArrowDown: index + 1,
@@ -174,6 +206,7 @@ export function Table<Row>({
   const cellClass = (column: Column<Row>) => (column.right ? 'num' : undefined);
   return (
     <div
+      ref={frame}
       class={`table${height === undefined ? ' fill' : ''}`}
       role="grid"
       aria-label={label}
@@ -218,6 +251,9 @@ export function Table<Row>({
           onKeyDown={onKey}
           onClick={onClick}
           onFocusCapture={onFocus}
+          onBlurCapture={() => {
+            hasFocus.current = false;
+          }}
           style={{ height: height === undefined ? undefined : `${Math.min(height, ordered.length * ROW)}px` }}
         >
           <div role="presentation" style={{ height: `${ordered.length * ROW}px` }} />

@@ -5,17 +5,28 @@ import { Icon } from '../icons.tsx';
 interface Note {
   readonly id: number;
   readonly text: string;
-  readonly bad: boolean;
+  readonly tone: 'bad' | 'news' | '';
+  /** Where it is about, such as a view. */
+  readonly link: string | null;
 }
 
 const notes = signal<readonly Note[]>([]);
 let last = 0;
 
 export function toast(text: string, bad = false): void {
+  show({ text, tone: bad ? 'bad' : '', link: null }, bad ? null : 5_000);
+}
+
+/** Something that happened, and where to look at it. */
+export function tell(text: string, link: string): void {
+  show({ text, tone: 'news', link }, 10_000);
+}
+
+function show(note: Omit<Note, 'id'>, ms: number | null): void {
   last += 1;
   const id = last;
-  notes.value = [...notes.value.slice(-3), { id, text, bad }];
-  if (!bad) setTimeout(() => drop(id), 5_000);
+  notes.value = [...notes.value.slice(-3), { ...note, id }];
+  if (ms !== null) setTimeout(() => drop(id), ms);
 }
 
 /** Does something and says how it went. Returns undefined if it failed. */
@@ -41,8 +52,15 @@ export function Toasts() {
   return (
     <div class="toasts" role="status" aria-live="polite">
       {notes.value.map((note) => (
-        <div key={note.id} class={`toast fade ${note.bad ? 'bad' : ''}`}>
-          <p>{note.text}</p>
+        <div key={note.id} class={`toast fade ${note.tone}`}>
+          <p>
+            {note.text}{' '}
+            {note.link ? (
+              <a href={note.link} onClick={() => drop(note.id)}>
+                Look
+              </a>
+            ) : null}
+          </p>
           <button type="button" class="button plain tiny" aria-label="Close this note" onClick={() => drop(note.id)}>
             <Icon name="close" />
           </button>

@@ -6,8 +6,8 @@ import { at, get, post } from '../api.ts';
 import { ago, dateTime, plural, pretty } from '../format.ts';
 import { useLoad } from '../load.ts';
 import { Chip, Code, Empty, Facts, Failure } from '../parts/bits.tsx';
-import { attempt, toast } from '../parts/toast.tsx';
-import { go } from '../route.ts';
+import { attempt, tell } from '../parts/toast.tsx';
+import { go, route, to } from '../route.ts';
 import { approvals, areApprovalsKnown } from '../state.ts';
 
 const LASTING: readonly (readonly [label: string, ms: number | null])[] = [
@@ -29,7 +29,7 @@ export function notifyOfApprovals(): void {
     const fresh = known === null ? [] : rows.filter(({ id }) => !known?.has(id));
     known = new Set(rows.map(({ id }) => id));
     for (const { id, agent, tool } of fresh) {
-      toast(`${agent} asks to use ${tool}.`);
+      if (route.peek().view !== 'approvals') tell(`${agent} asks to use ${tool}.`, to('approvals'));
       if (permission.peek() !== 'granted' || document.visibilityState === 'visible') continue;
       const note = new Notification('Toolgate: a call waits for you', {
         body: `${agent} asks to use ${tool}.`,

@@ -2,7 +2,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { AuditPage, AuditRow, UsageLine, UsageReport, VerifyReport } from '../../../src/dashboard/api-types.ts';
 import { get, post } from '../api.ts';
-import { compact, dateTime, duration, number, plural, pretty, size } from '../format.ts';
+import { compact, dateTime, dayTime, duration, number, plural, pretty, size } from '../format.ts';
 import { useLoad, useSettled } from '../load.ts';
 import { Chip, Code, Empty, Failure, Panel, type Tone } from '../parts/bits.tsx';
 import { Dialog } from '../parts/dialog.tsx';
@@ -73,41 +73,45 @@ const COLUMNS: readonly Column<AuditRow>[] = [
   {
     key: 'time',
     title: 'Time',
-    width: 'minmax(70px, 150px)',
-    cell: (row) => <span class="muted">{dateTime(row.time)}</span>,
+    width: '104px',
+    cell: (row) => (
+      <span class="muted" title={dateTime(row.time)}>
+        {dayTime(row.time)}
+      </span>
+    ),
   },
   {
     key: 'status',
     title: 'Outcome',
     width: '96px',
-    cell: (row) => <Chip tone={toneOf(row)}>{row.kind === 'admin' ? 'admin' : row.status}</Chip>,
+    cell: (row) => <Chip tone={toneOf(row)}>{row.kind === 'admin' ? 'admin' : row.status?.replaceAll('_', ' ')}</Chip>,
   },
-  { key: 'agent', title: 'Agent', width: 'minmax(60px, 0.8fr)', wide: true, cell: ({ agent }) => agent ?? '–' },
+  { key: 'agent', title: 'Agent', width: 'minmax(60px, 0.7fr)', wide: true, cell: ({ agent }) => agent ?? '–' },
   {
     key: 'name',
     title: 'What',
-    width: 'minmax(90px, 1.6fr)',
+    width: 'minmax(110px, 2fr)',
     cell: (row) => {
       const text =
         row.kind === 'admin' ? [row.act, row.detail].filter(Boolean).join(': ') : (row.name ?? row.method ?? '');
       return <b title={text}>{text}</b>;
     },
   },
-  { key: 'server', title: 'Server', width: 'minmax(60px, 0.7fr)', wide: true, cell: ({ server }) => server ?? '–' },
+  { key: 'server', title: 'Server', width: 'minmax(60px, 0.7fr)', wide: 860, cell: ({ server }) => server ?? '–' },
   {
     key: 'ms',
     title: 'Took',
     width: '76px',
     right: true,
-    wide: true,
+    wide: 700,
     cell: ({ ms }) => (ms === undefined ? '–' : duration(ms)),
   },
-  { key: 'out', title: 'Out', width: '66px', right: true, wide: true, cell: (row) => size(row.bytes_out) },
+  { key: 'out', title: 'Out', width: '66px', right: true, wide: 960, cell: (row) => size(row.bytes_out) },
   {
     key: 'why',
     title: 'Error or rule',
-    width: 'minmax(60px, 1fr)',
-    wide: true,
+    width: 'minmax(90px, 1fr)',
+    wide: 640,
     cell: ({ error, rule, dry_run: dry }) => (
       <span class="muted">
         {[error, rule, dry ? `dry run: ${dry}` : ''].filter((one) => one !== undefined && one !== '').join(' · ')}
@@ -146,7 +150,7 @@ function Records() {
           <option value="admin">changes by people</option>
         </select>
         <button type="button" class="button" onClick={first.again}>
-          Again
+          Refresh
         </button>
         <span class="sub small" role="status">
           {plural(rows.length, 'record')}
@@ -206,7 +210,7 @@ const USAGE_COLUMNS: readonly Column<UsageLine>[] = [
     sort: ({ name }) => name,
     cell: ({ name }) => <b title={name}>{name}</b>,
   },
-  { key: 'server', title: 'Server', width: 'minmax(60px, 0.8fr)', wide: true, cell: ({ server }) => server },
+  { key: 'server', title: 'Server', width: 'minmax(60px, 0.8fr)', wide: 860, cell: ({ server }) => server },
   {
     key: 'calls',
     title: 'Calls',
@@ -233,9 +237,9 @@ const USAGE_COLUMNS: readonly Column<UsageLine>[] = [
     sort: ({ denials }) => -denials,
     cell: ({ denials }) => <span class={denials > 0 ? 'warn' : 'muted'}>{number(denials)}</span>,
   },
-  { key: 'p50', title: 'Half within', width: '84px', right: true, wide: true, cell: ({ p50 }) => duration(p50) },
-  { key: 'p99', title: '99 % within', width: '84px', right: true, wide: true, cell: ({ p99 }) => duration(p99) },
-  { key: 'out', title: 'Out', width: '76px', right: true, wide: true, cell: ({ bytesOut }) => size(bytesOut) },
+  { key: 'p50', title: 'Half within', width: '76px', right: true, wide: 760, cell: ({ p50 }) => duration(p50) },
+  { key: 'p99', title: '99 % within', width: '86px', right: true, wide: 640, cell: ({ p99 }) => duration(p99) },
+  { key: 'out', title: 'Out', width: '76px', right: true, wide: 960, cell: ({ bytesOut }) => size(bytesOut) },
 ];
 
 const BARS = [

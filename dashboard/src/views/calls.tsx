@@ -1,9 +1,9 @@
 /** Calls as they happen. The list can be paused and filtered; a row opens with its steps, and with arguments and result where they are recorded. */
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { CallDetail, CallOutcome, CallRow, RecentCalls, Recording } from '../../../src/dashboard/api-types.ts';
-import { at, get, put, remove } from '../api.ts';
-import { dateTime, duration, hasWords, number, plural, pretty, size, time, wordsOf } from '../format.ts';
+import { at, get, put, remove, replica } from '../api.ts';
+import { dayTime, duration, hasWords, number, plural, pretty, size, time, wordsOf } from '../format.ts';
 import { Icon } from '../icons.tsx';
 import { useLoad } from '../load.ts';
 import { Chip, Code, Empty, Facts, Failure, type Tone } from '../parts/bits.tsx';
@@ -41,6 +41,17 @@ function take(rows: readonly CallRow[], more: number): void {
   }, EVERY);
 }
 
+// Ids are those of one replica.
+let home: string | null = null;
+effect(() => {
+  const now = replica.value?.id ?? null;
+  if (now !== home && home !== null) {
+    kept = new Map();
+    skipped = 0;
+  }
+  home = now;
+});
+
 const TONES: Readonly<Record<CallOutcome, Tone>> = {
   running: 'accent',
   ok: 'good',
@@ -54,7 +65,7 @@ const TONES: Readonly<Record<CallOutcome, Tone>> = {
 };
 
 const COLUMNS: readonly Column<CallRow>[] = [
-  { key: 'at', title: 'Time', width: '70px', wide: true, cell: (row) => <span class="muted">{time(row.at)}</span> },
+  { key: 'at', title: 'Time', width: '62px', wide: true, cell: (row) => <span class="muted">{time(row.at)}</span> },
   {
     key: 'outcome',
     title: 'Outcome',
@@ -65,11 +76,11 @@ const COLUMNS: readonly Column<CallRow>[] = [
       </Chip>
     ),
   },
-  { key: 'agent', title: 'Agent', width: 'minmax(60px, 0.8fr)', wide: true, cell: ({ agent }) => agent },
+  { key: 'agent', title: 'Agent', width: 'minmax(60px, 0.7fr)', wide: true, cell: ({ agent }) => agent },
   {
     key: 'name',
     title: 'Tool',
-    width: 'minmax(80px, 2.6fr)',
+    width: 'minmax(110px, 2.6fr)',
     cell: ({ name, through }) => (
       <span title={through ? `${name}, through ${through}` : name}>
         <b>{name}</b>
@@ -77,15 +88,15 @@ const COLUMNS: readonly Column<CallRow>[] = [
       </span>
     ),
   },
-  { key: 'server', title: 'Server', width: 'minmax(60px, 0.8fr)', wide: true, cell: ({ server }) => server },
+  { key: 'server', title: 'Server', width: 'minmax(60px, 0.7fr)', wide: 860, cell: ({ server }) => server },
   { key: 'ms', title: 'Took', width: '76px', right: true, cell: ({ ms }) => (ms === null ? '…' : duration(ms)) },
-  { key: 'in', title: 'In', width: '64px', right: true, wide: true, cell: ({ bytesIn }) => size(bytesIn) },
-  { key: 'out', title: 'Out', width: '64px', right: true, wide: true, cell: ({ bytesOut }) => size(bytesOut) },
+  { key: 'in', title: 'In', width: '60px', right: true, wide: 960, cell: ({ bytesIn }) => size(bytesIn) },
+  { key: 'out', title: 'Out', width: '60px', right: true, wide: 700, cell: ({ bytesOut }) => size(bytesOut) },
   {
     key: 'limits',
     title: 'Why',
-    width: 'minmax(60px, 1fr)',
-    wide: true,
+    width: 'minmax(90px, 1fr)',
+    wide: 640,
     cell: ({ limits, error }) => (
       <>
         {limits.map((limit) => (
@@ -101,7 +112,7 @@ const COLUMNS: readonly Column<CallRow>[] = [
     key: 'trace',
     title: 'Trace',
     width: '70px',
-    wide: true,
+    wide: 1_040,
     cell: ({ trace }) => (
       <span class="mono muted" title={trace ?? undefined}>
         {trace?.slice(0, 8) ?? '–'}
@@ -212,7 +223,7 @@ function CallSheet({ id, row, close }: { id: string; row: CallRow | undefined; c
               ['Method', <code key="m">{shown.method}</code>],
               ['Server', shown.server],
               ['Through', shown.through],
-              ['Came in', `${dateTime(shown.at)}, ${time(shown.at)}`],
+              ['Came in', dayTime(shown.at)],
               ['Size', `${size(shown.bytesIn)} in, ${size(shown.bytesOut)} out`],
               ['Error', shown.error],
               ['Trace', shown.trace ? <code key="t">{shown.trace}</code> : null],

@@ -36,7 +36,7 @@ const COLUMNS: readonly Column<CatalogRow>[] = [
   {
     key: 'name',
     title: 'Name',
-    width: 'minmax(110px, 1.3fr)',
+    width: 'minmax(120px, 1.5fr)',
     cell: ({ name }) => <b title={name}>{name}</b>,
   },
   {
@@ -55,12 +55,12 @@ const COLUMNS: readonly Column<CatalogRow>[] = [
         <Chip>on demand</Chip>
       ),
   },
-  { key: 'server', title: 'Server', width: 'minmax(60px, 0.6fr)', wide: true, cell: ({ server }) => server },
+  { key: 'server', title: 'Server', width: 'minmax(60px, 0.6fr)', wide: 640, cell: ({ server }) => server },
   {
     key: 'category',
     title: 'Category',
-    width: 'minmax(60px, 0.5fr)',
-    wide: true,
+    width: '84px',
+    wide: 820,
     cell: ({ category }) => <span class="muted">{category ?? '–'}</span>,
   },
   { key: 'tokens', title: 'Tokens', width: '64px', right: true, cell: ({ tokens }) => number(tokens) },
@@ -68,7 +68,7 @@ const COLUMNS: readonly Column<CatalogRow>[] = [
     key: 'about',
     title: 'About',
     width: 'minmax(60px, 2fr)',
-    wide: true,
+    wide: 640,
     cell: ({ title, description }) => (
       <span class="muted" title={description}>
         {title && title !== description ? `${title} · ` : ''}
@@ -157,11 +157,7 @@ export function Catalog() {
         </span>
       </div>
       {list.error ? <Failure error={list.error} again={list.again} /> : null}
-      {(last?.missing ?? []).map((text) => (
-        <p key={text} class="note warn">
-          {text}
-        </p>
-      ))}
+      <Missing texts={last?.missing ?? []} />
       <Table
         label={KINDS.find(([value]) => value === kind)?.[1] ?? 'Items'}
         rows={list.rows}
@@ -192,6 +188,26 @@ export function Catalog() {
   );
 }
 
+/** Servers whose items are not in the list, in one line. A click shows why. */
+function Missing({ texts }: { texts: readonly string[] }) {
+  if (texts.length === 0) return null;
+  return (
+    <details class="note warn">
+      <summary>
+        {plural(texts.length, 'server')} {texts.length === 1 ? 'is' : 'are'} away. What{' '}
+        {texts.length === 1 ? 'it' : 'they'} offer{texts.length === 1 ? 's' : ''} is not listed here.
+      </summary>
+      <ul class="stack tight">
+        {texts.map((text) => (
+          <li key={text} class="wrap">
+            {text}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
 function ItemSheet({ kind, name, close }: { kind: ItemKind; name: string; close: () => void }) {
   const { value, error, again } = useLoad<ItemDetail>(
     (signal) => get(`catalog/${at(kind, name)}`, {}, signal),
@@ -208,7 +224,7 @@ function ItemSheet({ kind, name, close }: { kind: ItemKind; name: string; close:
           choose={setTab}
           tabs={[
             { key: 'about', title: 'About', body: () => <About item={value} /> },
-            ...(value.kind === 'template' ? [] : [{ key: 'try', title: 'Try it', body: () => <TryIt item={value} /> }]),
+            { key: 'try', title: 'Try it', body: () => <TryIt item={value} /> },
             ...(value.pin
               ? [
                   {

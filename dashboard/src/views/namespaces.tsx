@@ -32,7 +32,7 @@ const COLUMNS: readonly Column<NamespaceRow>[] = [
     sort: ({ name }) => name,
     cell: ({ name }) => <b title={name}>{name}</b>,
   },
-  { key: 'languages', title: 'Language', width: '110px', wide: true, cell: ({ languages }) => languages.join(', ') },
+  { key: 'languages', title: 'Language', width: '110px', wide: 640, cell: ({ languages }) => languages.join(', ') },
   { key: 'files', title: 'Files', width: '54px', right: true, wide: true, cell: ({ files }) => number(files) },
   { key: 'tools', title: 'Tools', width: '54px', right: true, wide: true, cell: ({ tools }) => number(tools) },
   {
@@ -50,7 +50,7 @@ const COLUMNS: readonly Column<NamespaceRow>[] = [
     key: 'folder',
     title: 'Folder',
     width: 'minmax(60px, 1.4fr)',
-    wide: true,
+    wide: 760,
     cell: ({ folder }) => (
       <span class="muted" title={folder}>
         {folder}
@@ -184,6 +184,12 @@ function Secrets() {
   return <SecretsPanel rows={list.value.secrets} unusable={list.value.unusable} changed={list.again} />;
 }
 
+/** Where it is kept and who asks for it, each named once. */
+function secretUse({ scope, wantedBy }: SecretRow): string {
+  const others = wantedBy.filter((one) => one !== scope);
+  return [scope === 'global' ? 'for every server' : `for ${scope}`, ...others].join(', ');
+}
+
 interface SecretsProperties {
   readonly rows: readonly SecretRow[];
   readonly unusable: string | null;
@@ -218,10 +224,7 @@ function SecretsPanel({ rows, unusable, changed }: SecretsProperties) {
                 {row.name}
               </code>
               <Chip tone={row.status === 'set' ? 'good' : 'warn'}>{row.status}</Chip>
-              <span class="muted small clip wide-only">
-                {row.scope}
-                {row.wantedBy.length > 0 ? `, for ${row.wantedBy.join(', ')}` : ''}
-              </span>
+              <span class="muted small clip wide-only">{secretUse(row)}</span>
               <span class="grow" />
               <button
                 type="button"

@@ -52,6 +52,17 @@ export function Overview() {
       </div>
       {failure.value ? <Failure error={failure.value} again={() => void refresh()} /> : null}
       <Cards />
+      {now && now.problems.length > 0 ? (
+        <Panel title="Problems" sub={plural(now.problems.length, 'problem')} bare>
+          <ul class="list">
+            {now.problems.map(({ source, message }) => (
+              <li key={source + message}>
+                <b>{source}</b> <span class="wrap">{message}</span>
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      ) : null}
       <div class="cols even">
         <Panel title="Calls per second">
           <Plot
@@ -94,17 +105,6 @@ export function Overview() {
         <Refusals />
       </div>
       <Sessions />
-      {now && now.problems.length > 0 ? (
-        <Panel title="Problems" sub={plural(now.problems.length, 'problem')} bare>
-          <ul class="list">
-            {now.problems.map(({ source, message }) => (
-              <li key={source + message}>
-                <b>{source}</b> <span class="wrap">{message}</span>
-              </li>
-            ))}
-          </ul>
-        </Panel>
-      ) : null}
       {shown ? (
         <ServerSheet
           server={shown}
@@ -293,8 +293,8 @@ const SESSION_COLUMNS: readonly Column<SessionRow>[] = [
     width: 'minmax(80px, 1.2fr)',
     cell: ({ client, version }) => [client ?? 'unnamed', version].filter(Boolean).join(' '),
   },
-  { key: 'door', title: 'Door', width: '80px', wide: true, cell: ({ door }) => door },
-  { key: 'revision', title: 'Protocol', width: '96px', wide: true, cell: ({ revision }) => revision ?? '–' },
+  { key: 'door', title: 'Door', width: '80px', wide: 860, cell: ({ door }) => door },
+  { key: 'revision', title: 'Protocol', width: '96px', wide: 700, cell: ({ revision }) => revision ?? '–' },
   {
     key: 'toolset',
     title: 'Toolset',
@@ -302,7 +302,7 @@ const SESSION_COLUMNS: readonly Column<SessionRow>[] = [
     wide: true,
     cell: ({ toolset, enabled }) => toolset ?? (enabled.length > 0 ? enabled.join(', ') : '–'),
   },
-  { key: 'tools', title: 'Tools', width: '60px', right: true, wide: true, cell: ({ tools }) => number(tools) },
+  { key: 'tools', title: 'Tools', width: '60px', right: true, wide: 640, cell: ({ tools }) => number(tools) },
   { key: 'tokens', title: 'Tokens', width: '72px', right: true, cell: ({ tokens }) => compact(tokens) },
   { key: 'since', title: 'Since', width: '90px', right: true, wide: true, cell: ({ since }) => ago(since) },
 ];

@@ -20,6 +20,11 @@ export function toneOf(state: ServerStateWord | 'unserved'): Tone {
   return TONES[state] ?? 'bad';
 }
 
+/** Whether somebody should look at it. */
+export function isTrouble(state: string): boolean {
+  return !['up', 'asleep', 'starting', 'closed'].includes(state);
+}
+
 export const inWords = (state: string): string => state.replaceAll('_', ' ');
 
 export function StateCell({ state }: { state: ServerStateWord | 'unserved' }) {
@@ -42,18 +47,22 @@ export const SERVER_COLUMNS: readonly Column<ServerCard>[] = [
   {
     key: 'name',
     title: 'Server',
-    width: 'minmax(90px, 1.2fr)',
+    width: 'minmax(90px, 1fr)',
     sort: ({ key }) => key,
     cell: ({ key }) => <b title={key}>{key}</b>,
   },
-  { key: 'kind', title: 'Transport', width: '76px', wide: true, sort: ({ kind }) => kind, cell: ({ kind }) => kind },
+  { key: 'kind', title: 'Transport', width: '76px', wide: 720, sort: ({ kind }) => kind, cell: ({ kind }) => kind },
   {
     key: 'era',
-    title: 'Era',
-    width: '142px',
-    wide: true,
+    title: 'Protocol',
+    width: '76px',
+    wide: 860,
     sort: ({ revision }) => revision ?? '',
-    cell: ({ era, revision }) => <span class="muted">{revision ? `${era ?? ''} ${revision}` : '–'}</span>,
+    cell: ({ era, revision }) => (
+      <span class="muted" title={era ?? undefined}>
+        {revision ?? '–'}
+      </span>
+    ),
   },
   {
     key: 'tools',
@@ -77,7 +86,7 @@ export const SERVER_COLUMNS: readonly Column<ServerCard>[] = [
     title: 'Start',
     width: '72px',
     right: true,
-    wide: true,
+    wide: 820,
     sort: ({ startMs }) => startMs ?? -1,
     cell: ({ startMs }) => duration(startMs),
   },
@@ -86,7 +95,7 @@ export const SERVER_COLUMNS: readonly Column<ServerCard>[] = [
     title: 'Restarts',
     width: '66px',
     right: true,
-    wide: true,
+    wide: 640,
     sort: ({ restarts }) => -restarts,
     cell: ({ restarts }) => <span class={restarts > 0 ? 'warn' : 'muted'}>{restarts}</span>,
   },
@@ -95,18 +104,18 @@ export const SERVER_COLUMNS: readonly Column<ServerCard>[] = [
     title: 'Memory',
     width: '76px',
     right: true,
-    wide: true,
+    wide: 1_140,
     sort: ({ process }) => -(process?.rss ?? 0),
     cell: ({ process }) => size(process?.rss),
   },
   {
     key: 'detail',
     title: 'Detail',
-    width: 'minmax(60px, 2fr)',
-    wide: true,
-    cell: ({ detail, since }) => (
-      <span class="muted" title={detail}>
-        {ago(since)} · {detail}
+    width: 'minmax(110px, 3fr)',
+    wide: 480,
+    cell: ({ state, detail, since }) => (
+      <span class={isTrouble(state) ? '' : 'muted'} title={detail}>
+        {detail || inWords(state)} <span class="muted">· {ago(since)}</span>
       </span>
     ),
   },

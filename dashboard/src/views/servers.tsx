@@ -129,8 +129,14 @@ function Logins() {
       key: 'login',
       title: 'Logged in as',
       width: 'minmax(80px, 1fr)',
-      cell: ({ login }) =>
-        login ? (
+      cell: ({ login, pending, failure }) =>
+        pending ? (
+          <Away href={pending.url}>go on in this window</Away>
+        ) : failure ? (
+          <span class="bad" title={failure}>
+            {failure}
+          </span>
+        ) : login ? (
           <span title={login.issuer}>
             {login.who ?? 'somebody'} <span class="muted">{login.expires ? `ends ${ago(login.expires)}` : ''}</span>
           </span>
@@ -143,18 +149,11 @@ function Logins() {
       title: 'Address',
       width: 'minmax(60px, 1.4fr)',
       wide: true,
-      cell: ({ url, pending, failure }) =>
-        pending ? (
-          <Away href={pending.url}>go on in this window</Away>
-        ) : failure ? (
-          <span class="bad" title={failure}>
-            {failure}
-          </span>
-        ) : (
-          <span class="muted" title={url}>
-            {url}
-          </span>
-        ),
+      cell: ({ url }) => (
+        <span class="muted" title={url}>
+          {url}
+        </span>
+      ),
     },
     {
       key: 'act',

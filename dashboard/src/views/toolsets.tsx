@@ -51,7 +51,7 @@ const COLUMNS: readonly Column<ToolsetRow>[] = [
     key: 'sessions',
     title: 'Equipped by',
     width: 'minmax(80px, 0.8fr)',
-    wide: true,
+    wide: 640,
     cell: ({ sessions }) =>
       sessions.length === 0 ? (
         <span class="muted">nobody</span>
@@ -61,7 +61,7 @@ const COLUMNS: readonly Column<ToolsetRow>[] = [
         </span>
       ),
   },
-  { key: 'place', title: 'Kept in', width: 'minmax(70px, 0.6fr)', wide: true, cell: ({ place }) => place },
+  { key: 'place', title: 'Kept in', width: 'minmax(70px, 0.6fr)', wide: 760, cell: ({ place }) => place },
   {
     key: 'about',
     title: 'About',
@@ -490,7 +490,7 @@ function ToolList({
     {
       key: 'name',
       title: 'Tool',
-      width: 'minmax(90px, 1.2fr)',
+      width: 'minmax(120px, 1.4fr)',
       cell: (row) => (
         <span
           class="drag"

@@ -11,6 +11,7 @@ import { agents } from '../state.ts';
 
 interface Run {
   readonly id: string | null;
+  readonly home: string | null;
   readonly progress: TryEvents['progress'] | null;
   readonly logs: readonly string[];
   readonly questions: readonly TryQuestion[];
@@ -19,7 +20,16 @@ interface Run {
   readonly isOver: boolean;
 }
 
-const NEW: Run = { id: null, progress: null, logs: [], questions: [], result: null, failed: null, isOver: false };
+const NEW: Run = {
+  id: null,
+  home: null,
+  progress: null,
+  logs: [],
+  questions: [],
+  result: null,
+  failed: null,
+  isOver: false,
+};
 const MOST_LOGS = 100;
 
 export function TryIt({ item }: { item: ItemDetail }) {
@@ -44,8 +54,8 @@ export function TryIt({ item }: { item: ItemDetail }) {
     set({});
     const request: TryRequest = {
       kind: item.kind === 'template' ? 'resource' : item.kind,
-      name: item.name,
-      ...(item.kind !== 'resource' && { arguments: isObject(value) ? value : {} }),
+      name: item.kind === 'template' ? expand(item.name, isObject(value) ? value : {}) : item.name,
+      ...(TAKES[item.kind] && { arguments: isObject(value) ? value : {} }),
       agent: agent === '' ? null : agent,
     };
     try {
@@ -53,7 +63,7 @@ export function TryIt({ item }: { item: ItemDetail }) {
       for await (const { name, data } of eventsOf(response)) {
         switch (name) {
           case 'started':
-            set({ id: (data as TryEvents['started']).id });
+            set({ id: (data as TryEvents['started']).id, home: (data as TryEvents['started']).replica });
             break;
           case 'progress':
             set({ progress: data as TryEvents['progress'] });
@@ -87,7 +97,7 @@ export function TryIt({ item }: { item: ItemDetail }) {
   }
 
   function cancel() {
-    if (run?.id) void remove(`tries/${at(run.id)}`).catch(() => undefined);
+    if (run?.id) void remove(`tries/${at(run.id)}`, undefined, run.home).catch(() => undefined);
     going.current?.abort();
   }
 
@@ -147,15 +157,51 @@ export function TryIt({ item }: { item: ItemDetail }) {
         {run?.result ? <Answer result={run.result} /> : null}
       </div>
       {(run?.questions ?? []).map((question) => (
-        <Question key={question.question} id={run?.id ?? ''} question={question} done={answered} />
+        <Question
+          key={question.question}
+          id={run?.id ?? ''}
+          home={run?.home ?? null}
+          question={question}
+          done={answered}
+        />
       ))}
       {run && run.logs.length > 0 ? <Code text={run.logs.join('\n')} label="What the server says meanwhile" /> : null}
     </form>
   );
 }
 
-/** Prompts list their arguments; tools have a schema. */
+/** Kinds whose arguments are sent. Those of a template become part of its address. */
+const TAKES = { tool: true, prompt: true, resource: false, template: false };
+
+/** The variables of an RFC 6570 template, with the characters around them. */
+const VARIABLES = /\{([+#./;?&]?)([^{}]*)\}/g;
+
+const variablesOf = (template: string): string[] =>
+  [...template.matchAll(VARIABLES)].flatMap(([, , names = '']) =>
+    names.split(',').map((name) => name.replace(/[*]$|:\d+$/, '')),
+  );
+
+/** The address that a template and values make. */
+function expand(template: string, values: Readonly<Record<string, unknown>>): string {
+  return template.replace(VARIABLES, (_, sign: string, names: string) => {
+    const isNamed = sign === '?' || sign === '&' || sign === ';';
+    const encode = sign === '+' || sign === '#' ? encodeURI : encodeURIComponent;
+    const given = names.split(',').flatMap((one) => {
+      const name = one.replace(/[*]$|:\d+$/, '');
+      const text = String(values[name] ?? '');
+      return text === '' ? [] : [isNamed ? `${name}=${encode(text)}` : encode(text)];
+    });
+    const between = sign === '?' ? '&' : sign === '' || sign === '+' || sign === '#' ? ',' : sign;
+    return given.length === 0 ? '' : (sign === '+' ? '' : sign) + given.join(between);
+  });
+}
+
+/** Prompts list their arguments, templates have them in their address, and tools have a schema. */
 function schemaOf(item: ItemDetail): Schema {
+  if (item.kind === 'template') {
+    const names = [...new Set(variablesOf(item.name))];
+    return { type: 'object', properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])) };
+  }
   if (item.kind !== 'prompt') return item.inputSchema ?? { type: 'object' };
   const given = Array.isArray(item.definition.arguments) ? item.definition.arguments.filter(isObject) : [];
   return {
@@ -248,11 +294,12 @@ function Content({ part, index }: { part: Record<string, unknown>; index: number
 
 interface QuestionProperties {
   readonly id: string;
+  readonly home: string | null;
   readonly question: TryQuestion;
   readonly done: (question: string) => void;
 }
 
-function Question({ id, question, done }: QuestionProperties) {
+function Question({ id, home, question, done }: QuestionProperties) {
   const { params, method } = question;
   const schema: Schema = isObject(params.requestedSchema) ? params.requestedSchema : { type: 'object' };
   const [value, setValue] = useState<unknown>(() =>
@@ -272,7 +319,7 @@ function Question({ id, question, done }: QuestionProperties) {
       ...(action === 'accept' && (isForm || method !== 'elicitation/create') && isObject(value) && { content: value }),
     };
     const sent = await attempt(async () => {
-      await post(`tries/${at(id)}/answers/${at(question.question)}`, answer);
+      await post(`tries/${at(id)}/answers/${at(question.question)}`, answer, home);
       return true;
     });
     if (sent) done(question.question);

@@ -3,7 +3,7 @@ import { programIdentity } from '../../../calls/identity.ts';
 import { createLoginEntrance } from './login-sessions.ts';
 
 it('somebody who asks for many links, and opens them, ends no link or session of others', () => {
-  const { sessions } = createLoginEntrance(() => 'http://127.0.0.1:1');
+  const { sessions } = createLoginEntrance(() => 'http://127.0.0.1:1', null);
   const [ada, bob] = ['ada', 'bob'].map((agent) => ({ identity: programIdentity(agent), server: null }));
   const link = sessions.invite(ada!);
   const opened = sessions.open(sessions.invite(ada!))!;
@@ -14,7 +14,7 @@ it('somebody who asks for many links, and opens them, ends no link or session of
 });
 
 it('a link and a session end with the credential that they were made with', () => {
-  const { sessions } = createLoginEntrance(() => 'http://127.0.0.1:1');
+  const { sessions } = createLoginEntrance(() => 'http://127.0.0.1:1', null);
   const identity = programIdentity('ada');
   const link = sessions.invite({ identity, server: null });
   const { id } = sessions.open(sessions.invite({ identity, server: null }))!;

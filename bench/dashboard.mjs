@@ -1,0 +1,126 @@
+// What a page of the dashboard costs the gateway: the same process without the dashboard, with it, and with an open page.
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { get } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { stdioUpstreams } from './contenders.mjs';
+import { byChance, measure, measureGenerations, middle, ratio } from './measure.mjs';
+
+const TOOLS = 10_000;
+const SESSIONS = 1_000;
+const RATE = 500;
+/** CPU per call, in multiples of a call without the dashboard. */
+const MOST_OPEN = 1.05;
+const MOST_CLOSED = 1.03;
+
+const OFF = '[http]\ndashboard = false\n';
+const ON = '[http]\ndashboard = true\n';
+
+const WAYS = [
+  { way: 'off', label: 'without the dashboard', settings: OFF },
+  { way: 'again', label: 'the same again: the noise of this run', settings: OFF },
+  { way: 'closed', label: 'with it, and no page open', settings: ON, most: MOST_CLOSED },
+  { way: 'overview', label: 'with the overview open', settings: ON, topics: [], most: MOST_OPEN },
+  { way: 'calls', label: 'with live calls open', settings: ON, topics: ['calls'], most: MOST_OPEN },
+];
+
+/** What every view of the page listens to. */
+const TOPICS = ['ticks', 'servers', 'sessions', 'approvals', 'catalog', 'toolsets', 'logins'];
+/** How often the page asks for the rest. */
+const ASKS_EVERY = 5_000;
+
+const KEY = 'the-operator-key-of-the-bench';
+const HEADERS = { authorization: `Bearer ${KEY}` };
+const PATIENCE_MS = 60_000;
+
+export async function dashboardCalls(bench) {
+  process.env.TOOLGATE_OPERATOR_KEY = KEY;
+  const { generations, rounds } = bench.plan.modern;
+  const upstreams = stdioUpstreams({ flags: ['--tools', String(TOOLS)] });
+  const pages = new Map();
+  const entries = WAYS.map(({ way, settings, topics }) => ({
+    key: way,
+    contender: 'toolgate',
+    upstreams,
+    sessions: way === WAYS[0].way ? SESSIONS : 32,
+    of: way === WAYS[0].way ? undefined : WAYS[0].way,
+    async enter(contender) {
+      pages.get(contender.pid)?.close();
+      pages.delete(contender.pid);
+      await apply(contender, settings);
+      if (topics) pages.set(contender.pid, await openPage(contender, [...TOPICS, ...topics]));
+      // What a page asks for when it opens is not what it costs.
+      await sleep(300);
+    },
+  }));
+  const options = { kind: 'echo', callers: 16, rounds, order: byChance };
+  // As long as the page waits between its questions, so that every run has one.
+  const paced = { ...options, label: `${RATE} calls a second`, ms: ASKS_EVERY, perSecond: RATE, warm: { ms: 2_000 } };
+  try {
+    const { samples } = await measureGenerations(bench, Math.min(2, generations), entries, async (field) => ({
+      samples: await measure(bench, field, paced),
+    }));
+    return WAYS.map((way) => row(way, samples));
+  } finally {
+    for (const page of pages.values()) page.close();
+    delete process.env.TOOLGATE_OPERATOR_KEY;
+  }
+}
+
+const MARK = '# settings of the run\n';
+
+/** Applies other settings. The time for that is not measured. */
+async function apply({ config, url }, settings) {
+  const [servers] = readFileSync(config, 'utf8').split(MARK);
+  const text = `${servers}${MARK}${settings}`;
+  if (readFileSync(config, 'utf8') === text) return;
+  writeFileSync(config, text);
+  const wanted = settings === ON ? 200 : 404;
+  for (const until = Date.now() + PATIENCE_MS; Date.now() < until; await sleep(100)) {
+    const { status } = await fetch(`${new URL(url).origin}/admin/session`, { headers: HEADERS });
+    if (status === wanted) return sleep(500);
+  }
+  throw new Error('The settings were not applied');
+}
+
+/** Does over HTTP what the page does: one stream of events, and the overview every few seconds. */
+async function openPage({ url }, topics) {
+  const origin = new URL(url).origin;
+  const options = { headers: HEADERS, agent: false };
+  const ask = (path) =>
+    new Promise((resolve, reject) => {
+      get(`${origin}/admin/${path}`, options, (response) => {
+        if (response.statusCode === 200) resolve(response);
+        else reject(new Error(`The dashboard answered ${response.statusCode} to ${path}`));
+      }).on('error', reject);
+    });
+  const stream = await ask(`events?topics=${topics.join(',')}`);
+  stream.resume().on('error', () => {});
+  const asking = setInterval(
+    () =>
+      Promise.all([ask('session'), ask('overview')]).then(
+        (all) => all.forEach((one) => void one.resume()),
+        () => {},
+      ),
+    ASKS_EVERY,
+  );
+  return {
+    close() {
+      clearInterval(asking);
+      stream.destroy();
+    },
+  };
+}
+
+function row({ way, label, most }, samples) {
+  const ofPlain = way === 'off' ? undefined : ratio(samples[way], samples.off, 'cpu');
+  return {
+    label: `CPU per call, ${label}`,
+    unit: 'us',
+    values: { toolgate: middle(samples[way], 'cpu') },
+    ratios: {},
+    ofPlain,
+    limit: most === undefined ? undefined : { text: `<= ${most} x without`, max: most, measured: ofPlain },
+    rounds: { toolgate: samples[way]?.map(({ cpu }) => cpu) },
+  };
+}
