@@ -2,7 +2,7 @@
  * Random policies, and requests in random spellings of names, URIs and JSON, at some doors. Whatever reaches a server is
  * held against an independent oracle, as a lax server would read it: the last of two equal keys, URIs decoded.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -168,7 +168,9 @@ function watchLogs(folder: string): () => Got[] {
   const seen = new Map<string, number>();
   return () =>
     SERVERS.flatMap((server) => {
-      const text = readFileSync(logOf(folder, server), 'utf8');
+      const log = logOf(folder, server);
+      // A server that is still starting has got nothing.
+      const text = existsSync(log) ? readFileSync(log, 'utf8') : '';
       const lines = text.slice(seen.get(server) ?? 0).trim();
       seen.set(server, text.length);
       return lines === ''
