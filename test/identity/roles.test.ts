@@ -16,7 +16,13 @@ import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { onePart } from '../support/wide.ts';
 
-const ROUTES = doorRoutes({ base: '', ownsRoot: true, sse: {}, rest: {}, gateway: { replica: null } } as DoorHandlers).routes;
+const ROUTES = doorRoutes({
+  base: '',
+  ownsRoot: true,
+  sse: {},
+  rest: {},
+  gateway: { replica: null },
+} as DoorHandlers).routes;
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const ROLES = ['no token', 'wrong', 'expired', 'another agent', 'the agent', 'an admin'] as const;
