@@ -2,7 +2,7 @@
 
 import * as z from 'zod';
 import type { ResolveContext } from './context.ts';
-import { choice, section, text, textList, toolList } from './fields.ts';
+import { choice, duration, section, text, textList, toolList } from './fields.ts';
 
 /** What replicas share, and where. */
 export interface StoreConfig {
@@ -18,7 +18,11 @@ export interface StoreConfig {
   readonly trustHints: readonly string[];
   /** Files with former keys of the secrets, which still open what was sealed with them. */
   readonly formerKeys: readonly string[];
+  /** Milliseconds for which a replica that is told to stop still takes requests, so that balancers notice. */
+  readonly drainPause: number;
 }
+
+const USUAL_PAUSE = 3_000;
 
 const storeShape = {
   url: text().describe(
@@ -48,6 +52,12 @@ const storeShape = {
   former_key_files: textList()
     .prefault([])
     .describe('Files with former keys of the secrets. What was sealed with them can still be opened.'),
+  drain_pause: duration(0)
+    .prefault('3s')
+    .describe(
+      'How long a replica that is told to stop still takes requests. `/ready` says at once that it is going, so that balancers ' +
+        'notice in this time and send it nothing more.',
+    ),
 };
 
 export const storeSchema = z.union([text(), section(storeShape)], { error: 'expected an address, or a map' });
@@ -65,10 +75,10 @@ export function resolveStore(written: WrittenStore | null, context: ResolveConte
   if (!isAddress && !context.issues.some(({ path }) => path.join() === place.join()))
     context.add(place, 'is not an address such as "redis://host:6379" or "rediss://user:password@host:6379"');
   const defaults = { prefix: 'toolgate', limits: 'local', repeat: [], trustHints: [] } as const;
-  if (isPlain) return { ...defaults, url: () => url, formerKeys: [] };
-  const { prefix, limits, repeat, trustHints, formerKeyFiles } = written;
+  if (isPlain) return { ...defaults, url: () => url, formerKeys: [], drainPause: USUAL_PAUSE };
+  const { prefix, limits, repeat, trustHints, formerKeyFiles, drainPause } = written;
   const formerKeys = formerKeyFiles.map((file, i) => context.path(['store', 'former_key_files', i], file));
-  return { url: () => url, prefix, limits, repeat, trustHints, formerKeys };
+  return { url: () => url, prefix, limits, repeat, trustHints, formerKeys, drainPause };
 }
 
 /** The password in the address of a store; none if there is no store or no password. */

@@ -42,7 +42,7 @@ describe('deploy/scale/docker-compose.yml', () => {
     const { store, http } = await loadConfig({ path: join(folder, 'toolgate.toml'), cwd: tempFolder(), env });
     expect(store?.url()).toBe(env.REDIS_URL);
     const grace = Number(/stop_grace_period: (\d+)s/.exec(text)![1]) * 1000;
-    expect(grace).toBeGreaterThan(http.drain);
+    expect(grace).toBeGreaterThan(http.drain + store!.drainPause);
   });
 
   it('lets clients reach the balancer alone, and keeps Redis inside', () => {

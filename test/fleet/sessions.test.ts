@@ -19,7 +19,7 @@ let a: HttpGateway;
 let b: HttpGateway;
 
 function config(url: string): string {
-  return `controls = ["activate"]\nactive_toolsets = ["c_*"]\n[store]\nurl = "${url}"\ntrust_hints = ["c"]\n${serversToml(
+  return `controls = ["activate"]\nactive_toolsets = ["c_*"]\n[store]\nurl = "${url}"\ntrust_hints = ["c"]\ndrain_pause = "0s"\n${serversToml(
     {
       c: server('../fleet/counted', '--runs', runs),
       basic: server('basic'),

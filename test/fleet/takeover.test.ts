@@ -15,7 +15,8 @@ describe.skipIf(isMissing('redis'))('a replica that is killed', () => {
   it('leaves calls that others end, and make again only if that is declared safe', async () => {
     const redis = await startRedis();
     const runs = join(tempFolder({ runs: '' }), 'runs');
-    const [a, b] = await Promise.all([startReplica(redis.url, runs), startReplica(redis.url, runs)]);
+    const starting = [startReplica(redis.url, runs), startReplica(redis.url, runs, null, '5s')] as const;
+    const [a, b] = await Promise.all(starting);
     const timesRun = (line: string) =>
       readFileSync(runs, 'utf8')
         .split('\n')
@@ -40,6 +41,11 @@ describe.skipIf(isMissing('redis'))('a replica that is killed', () => {
     await waitFor(async () => timesRun('write drained') === 1);
     Object.assign(client, { origins: [c.origin] });
     const ended = b.stop();
+    await waitFor(async () => (await fetch(`${b.origin}/ready`)).status === 503);
+    // A balancer has not noticed yet, and sends one more client.
+    const late = new StubbornClient([b.origin]);
+    await late.open();
+    expect(await late.call('read', 'late', {})).toMatchObject({ outcome: 'result', answers: 1 });
     expect(await last).toMatchObject({ outcome: 'result', answers: 1, steps: [1, 2] });
     await ended;
     expect(await client.call('read', 'moved', {})).toMatchObject({ outcome: 'result' });

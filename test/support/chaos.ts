@@ -56,6 +56,8 @@ interface Replica {
 /** Milliseconds that a fault may still show after it is over: signs of life, and the grace after the store was away. */
 const AFTERMATH = 15_000;
 const HUNG = 60_000;
+/** Several times what haproxy needs to see that a replica is going. */
+const NOTICE = '3s';
 
 export async function runChaos({ replicas, legacy, modern, faults, pause }: ChaosPlan): Promise<ChaosReport> {
   const redis = await startRedis();
@@ -124,7 +126,7 @@ const toolFor = (n: number) => (n % 2 === 0 ? 'write' : 'read');
 async function startOne(redis: RedisServer, runs: string): Promise<Replica> {
   const port = await freePort();
   const store = await startFaultProxy(redis.port);
-  const gateway = await startReplica(`redis://127.0.0.1:${store.port}`, runs, port);
+  const gateway = await startReplica(`redis://127.0.0.1:${store.port}`, runs, port, NOTICE);
   return { port, store, front: await startFaultProxy(port), gateway };
 }
 
@@ -137,7 +139,7 @@ async function inflict(
 ): Promise<void> {
   const one = fleet[turn % fleet.length]!;
   const startAgain = async (replica: Replica) => {
-    replica.gateway = await startReplica(`redis://127.0.0.1:${replica.store.port}`, runs, replica.port);
+    replica.gateway = await startReplica(`redis://127.0.0.1:${replica.store.port}`, runs, replica.port, NOTICE);
   };
   switch (fault) {
     case 'kill':
@@ -210,9 +212,8 @@ function wrongIn(
     const name = tool.replace(/^q_/, '');
     const what = `${isModern ? 'modern ' : ''}${tool} ${key} (${text.slice(0, 80)})`;
     const ran = times.get(`${name} ${key}`) ?? 0;
-    // A request without a session that meets the moment in which a replica closes has nobody who takes it over.
     const isExplained = windows.some(
-      ({ fault, from, to }) => (isModern || fault !== 'roll') && at - ms < to + AFTERMATH && at > from,
+      ({ fault, from, to }) => fault !== 'roll' && at - ms < to + AFTERMATH && at > from,
     );
     return [
       ...(answers === 1 ? [] : [`${answers} answers: ${what}`]),

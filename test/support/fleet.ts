@@ -14,15 +14,20 @@ import { tempFolder } from './temp.ts';
 export const FLEET_ENV = { SECRETS_KEY: 'a key that all replicas have' };
 
 /** Its servers write each call to `runs`. Hints of the first count. The second is for questions: nothing else runs there. */
-export function fleetConfig(url: string, runs: string, more = ''): string {
+export function fleetConfig(url: string, runs: string, more = '', pause = '0s'): string {
   const counted = server('../fleet/counted', '--runs', runs);
   const servers = serversToml({ c: counted, q: counted });
-  return `controls = []\n${more}\n[store]\nurl = "${url}"\ntrust_hints = ["c"]\n${servers}`;
+  return `controls = []\n${more}\n[store]\nurl = "${url}"\ntrust_hints = ["c"]\ndrain_pause = "${pause}"\n${servers}`;
 }
 
-/** In a process of its own, on this port. */
-export function startReplica(url: string, runs: string, port: number | null = null): Promise<HttpGateway> {
-  const config = fleetConfig(url, runs, '[http]\nport = 0');
+/** In a process of its own, on this port. With a pause it still takes requests after it was told to stop. */
+export function startReplica(
+  url: string,
+  runs: string,
+  port: number | null = null,
+  pause = '0s',
+): Promise<HttpGateway> {
+  const config = fleetConfig(url, runs, '[http]\nport = 0', pause);
   const args = port === null ? [] : ['--port', String(port)];
   return startHttp({ config, env: FLEET_ENV, process: true, args });
 }

@@ -4,6 +4,7 @@
  */
 import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../../base/errors.ts';
 import { isLoopback } from '../../base/loopback.ts';
 import type { HttpConfig, TlsConfig } from '../../config/http.ts';
@@ -61,7 +62,8 @@ export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Pr
   const refused = (message: string) => gateway.events.emit('note', { source: 'toolgate', message });
   const limit = (server: Server) => limitConnections(server, gateway.config.http, refused);
   const secure = tls === null ? null : { tls, origin, gateway };
-  const listening = await listenFor(door, port, host, portOption, limit, secure);
+  const pause = () => gateway.config.store?.drainPause ?? 0;
+  const listening = await listenFor(door, port, host, portOption, limit, secure, pause);
   bound = listening.port;
   return {
     url: `${origin()}${basePath}/mcp`,
@@ -109,6 +111,7 @@ export async function listenFor(
   portOption: string,
   limit: (server: Server) => void = limitConnections,
   secure: SecureListening | null = null,
+  pause: () => number = () => 0,
 ): Promise<ListeningServer> {
   const { server, unfollow } = await openServer(door.handle, port, host, portOption, limit, secure).catch(
     async (error: unknown) => {
@@ -118,9 +121,14 @@ export async function listenFor(
   );
   return {
     port: (server.address() as AddressInfo).port,
-    drain(ms) {
+    async drain(ms) {
+      if (pause() > 0) {
+        // Tells balancers that it is going, and takes what they send before they have noticed.
+        await door.drain(0);
+        await sleep(pause());
+      }
       server.close();
-      return door.drain(ms);
+      await door.drain(ms);
     },
     async close() {
       unfollow();
