@@ -292,44 +292,39 @@ async function measureCost(count) {
   };
 }
 
-/** CPU of this process for a call through the gateway, in microseconds: without the control, and after searches. */
+/** CPU of this process for a call through the gateway, in microseconds: before the first search, and after searches. */
 async function measureCalls(count) {
   const { configFromValue, createGateway, openLocalDoor } = await import('../dist/index.js');
   const upstream = fileURLToPath(new URL('./upstream-stdio.mjs', import.meta.url));
   const folder = mkdtempSync(join(tmpdir(), 'bench-search-'));
-  const openWith = async (controls) => {
+  const openAs = async (name) => {
     const servers = { up: { command: process.execPath, args: [upstream, '--tools', String(count)] } };
-    const data = join(folder, controls.join() || 'none');
-    const gateway = createGateway(configFromValue({ servers, controls, data_dir: data, audit: { enabled: false } }));
+    const settings = { controls: ['search'], active_toolsets: ['up_echo'], audit: { enabled: false } };
+    const gateway = createGateway(configFromValue({ servers, ...settings, data_dir: join(folder, name) }));
     await gateway.tried();
-    const door = openLocalDoor(gateway, 'own', 'default');
-    if (controls.length > 0) await door.callTool('search_tools', { queries: ['list records', 'echo'] });
-    const name = controls.length > 0 ? 'call_tool' : 'up_echo';
-    const args = controls.length > 0 ? { name: 'up_echo', arguments: { text: 'x' } } : { text: 'x' };
-    return {
-      gateway,
-      direct: () => door.callTool('up_echo', { text: 'x' }),
-      through: () => door.callTool(name, args),
-      door,
-    };
+    return { gateway, door: openLocalDoor(gateway, 'own', 'default') };
   };
-  const plain = await openWith([]);
-  const searched = await openWith(['search']);
-  await searched.door.callTool('describe_tools', { names: ['up_echo'], activate: true });
-  const ways = { plain: plain.direct, searched: searched.direct, through: searched.through };
-  const spent = { plain: [], searched: [], through: [] };
+  const [without, searched] = [await openAs('without'), await openAs('searched')];
+  await searched.door.callTool('search_tools', { queries: ['list records', 'echo'] });
+  const args = { text: 'x' };
+  const ways = {
+    without: () => without.door.callTool('up_echo', args),
+    searched: () => searched.door.callTool('up_echo', args),
+    through: () => searched.door.callTool('call_tool', { name: 'up_echo', arguments: args }),
+  };
+  const spent = { without: [], searched: [], through: [] };
   // In turns, so that other load on the machine affects all of them alike.
-  for (let round = 0; round < 12; round++)
+  for (let round = 0; round < 24; round++)
     for (const [way, call] of round % 2 === 0 ? Object.entries(ways) : Object.entries(ways).reverse()) {
       const start = cpu();
       for (let i = 0; i < 500; i++) await call();
-      if (round > 1) spent[way].push(((cpu() - start) * 1_000) / 500);
+      if (round > 3) spent[way].push(((cpu() - start) * 1_000) / 500);
     }
-  await Promise.all([plain.gateway.close(), searched.gateway.close()]);
+  await Promise.all([without.gateway.close(), searched.gateway.close()]);
   rmSync(folder, { recursive: true });
   const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
   return {
-    'CPU-µs per call': median(spent.plain),
+    'CPU-µs per call': median(spent.without),
     'after searches': median(spent.searched),
     'with call_tool': median(spent.through),
   };
