@@ -131,7 +131,12 @@ export function createRelay(replica: Replica): ReplicaRelay {
               park: nothing,
               ask() {},
             };
-            forward(to, kind, principal, era, message, holder);
+            try {
+              forward(to, kind, principal, era, message, holder);
+            } catch {
+              // It has just gone.
+              nothing();
+            }
           }),
       );
       return (await Promise.all(asked)).filter((one) => one !== null);
