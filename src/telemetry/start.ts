@@ -136,7 +136,7 @@ async function load(name: string, by: string): Promise<unknown> {
     const sdk = major > 22 || (major === 22 && minor >= 15) ? SDK : `${SDK}@${SDK_BEFORE}`;
     throw new GatewayError(
       'config_missing',
-      `${by} asks for OpenTelemetry, but ${name} is not installed next to Toolgate, which runs without it. Install it there with: npm install --no-save ${API} ${sdk}`,
+      `${by} asks for OpenTelemetry, but ${name} is not installed next to Toolgate, which runs without it. Install it there with: npm install --no-save --save-optional ${API} ${sdk}`,
     );
   }
 }

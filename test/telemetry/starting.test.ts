@@ -1,13 +1,31 @@
 /** When OpenTelemetry is started, what happens if it is not installed, and that it never blocks the gateway. */
+import { readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+
 import { startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
 import { patient } from '../support/patience.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+import { runTool } from '../support/tools.ts';
 import { installed, newTrace, serversThatShow, show, startCollector, upstreams } from './telemetry.ts';
 
+const root = join(import.meta.dirname, '../..');
 const config = `controls = []\n${serversToml({ a: server('basic') })}`;
 const call = { name: 'a_echo', arguments: {} };
+
+it('OpenTelemetry is installed by the command of the documentation', async () => {
+  const [, args = ''] = /`npm (install [^`]*@opentelemetry[^`]*)`/.exec(
+    readFileSync(join(root, 'docs/metrics.md'), 'utf8'),
+  )!;
+  const files = ['package.json', 'package-lock.json', '.npmrc', 'dashboard/package.json'];
+  const cwd = tempFolder(Object.fromEntries(files.map((file) => [file, readFileSync(join(root, file), 'utf8')])));
+  const env = { npm_config_cache: join(homedir(), '.npm') };
+  const { code, stdout } = await runTool('npm', [...args.split(' '), '--dry-run', '--prefer-offline'], { cwd, env });
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^add @opentelemetry\/sdk-node /m) });
+});
 
 describe('without OpenTelemetry', () => {
   const unasked = [
@@ -82,7 +100,7 @@ describe('OpenTelemetry that is configured but not installed', () => {
       expect(warnings[0]).toMatchObject({
         source: 'telemetry',
         message: expect.stringMatching(
-          /^OTEL_EXPORTER_OTLP_ENDPOINT asks for OpenTelemetry, but @opentelemetry\/(sdk-node|api) is not installed .* npm install --no-save @opentelemetry\/api @opentelemetry\/sdk-node/,
+          /^OTEL_EXPORTER_OTLP_ENDPOINT asks for OpenTelemetry, but @opentelemetry\/(sdk-node|api) is not installed .* npm install --no-save --save-optional @opentelemetry\/api @opentelemetry\/sdk-node/,
         ),
       });
     }
