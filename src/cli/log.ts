@@ -79,7 +79,12 @@ export function followLog(gateway: Gateway, level: Verbosity, write: (line: LogL
 /** What a log would have said so far about servers and names that need attention. */
 export function problemLines(gateway: Gateway, level: Verbosity): LogLine[] {
   const lines = [
-    ...gateway.statuses().flatMap(({ key, state, detail }) => LINES.source({ source: key, state, detail })),
+    ...gateway.statuses().flatMap(({ key, history, ...now }) => {
+      // One that is tried again is still a problem.
+      const failure = history.findLast(({ state }) => state === 'up' || WARNED.includes(state));
+      const { state, detail } = now.state === 'starting' ? (failure ?? now) : now;
+      return LINES.source({ source: key, state, detail });
+    }),
     ...LINES.catalog(gateway.catalog),
     ...gateway.config.notices.flatMap((message) => LINES.note({ source: 'configuration', message })),
   ];

@@ -204,8 +204,9 @@ describe('the own connection of a client to a server', () => {
     const { gateway } = await startPersonal('stdio', 'share = "session"\nidle_stop = "300ms"\n');
     const { client, notifications } = await gateway.connect({ capabilities: { elicitation: { url: {} } } });
     client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept' }));
-    const { pid } = await who(client);
     await call(client, 'url', { id: 'far' });
+    // From now on it is not idle. Before, a busy machine may have taken longer than `idle_stop`.
+    const { pid } = await who(client);
     await sleep(1000);
     expect((await who(client)).pid).toBe(pid);
     await call(client, 'finish', { id: 'far' });

@@ -52,6 +52,8 @@ export function usePolicedGateway({ doors, flags = () => [], config = {} }: Poli
     const http = await openHttpDoor(gateway, { host: '127.0.0.1', port: 0, token: null, dashboard });
     atEnd(() => http.close());
     await gateway.tried();
+    const down = gateway.statuses().filter(({ state }) => state !== 'up');
+    if (down.length > 0) throw new Error(`Not all servers are up: ${JSON.stringify(down)}`);
     gateways.push(gateway);
     return `http://127.0.0.1:${http.port}`;
   }

@@ -94,29 +94,30 @@ export function sayHello<T = WindowWelcome>(
   return new Promise((resolve) => {
     const socket = createConnection({ path, allowHalfOpen: true });
     const parts: Buffer[] = [];
-    const finish = (result: Answered<T> | null) => {
-      clearTimeout(timer);
-      socket.removeAllListeners();
-      // A connection that breaks later is reported by its end.
-      socket.on('error', () => {});
-      if (result === null) socket.destroy();
-      resolve(result);
-    };
-    const timer = setTimeout(finish, PATIENCE, null);
-    socket.once('error', ({ code }: NodeJS.ErrnoException) => {
+    const failed = () => finish(null);
+    const broken = ({ code }: NodeJS.ErrnoException) => {
       if (code === 'ECONNREFUSED') unlink(path).catch(() => {});
-      finish(null);
-    });
-    socket.once('end', () => finish(null));
-    socket.once('close', () => finish(null));
-    socket.on('data', (chunk: Buffer) => {
+      failed();
+    };
+    const read = (chunk: Buffer) => {
       const end = chunk.indexOf(NEWLINE);
       parts.push(end < 0 ? chunk : chunk.subarray(0, end));
       if (end < 0) return;
       socket.pause();
       if (end + 1 < chunk.length) socket.unshift(chunk.subarray(end + 1));
       finish({ answer: JSON.parse(Buffer.concat(parts).toString()) as T, socket });
-    });
+    };
+    const finish = (result: Answered<T> | null) => {
+      clearTimeout(timer);
+      // One by one: Node forgets what was put back if all listeners are removed at once.
+      socket.off('data', read).off('end', failed).off('close', failed).off('error', broken);
+      // A connection that breaks later is reported by its end.
+      socket.on('error', () => {});
+      if (result === null) socket.destroy();
+      resolve(result);
+    };
+    const timer = setTimeout(finish, PATIENCE, null);
+    socket.once('error', broken).once('end', failed).once('close', failed).on('data', read);
     socket.write(`${JSON.stringify(hello)}\n`);
   });
 }
