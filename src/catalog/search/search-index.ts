@@ -59,8 +59,6 @@ export function buildIndex(
   vectors: WeightedNearness | null = null,
 ): SearchIndex {
   const size = bags.length;
-  const terms = group(bags, vocabulary.terms.size, 'terms');
-  const trigrams = group(bags, vocabulary.trigrams.size, 'trigrams');
   const average = bags.reduce((sum, { length }) => sum + length, 0) / Math.max(1, size) || 1;
   const norms = new Float32Array(size);
   /** What the number of trigrams in common is multiplied by. */
@@ -70,7 +68,9 @@ export function buildIndex(
     norms[at] = TUNING.k1 * (1 - TUNING.b + (TUNING.b * length) / average);
     shares[at] = 1 / Math.sqrt(Math.max(1, packed.length - count));
   }
-  const weights = weigh(bags, terms, norms);
+  const terms = groupTerms(bags, vocabulary.terms.size, norms);
+  const trigrams = groupTrigrams(bags, vocabulary.trigrams.size);
+  const { weights } = terms;
   const rarities = rarityOf(terms, size);
   const names = groupNames(bags);
   /** How rare the words of each name are together. */
@@ -263,23 +263,49 @@ function isBefore(score: number, at: number, other: Scored): boolean {
   return score > other.score || (score === other.score && at < other.at);
 }
 
-/** The documents of each term, or of each trigram, in their order. Loops over numbers: after each change this runs over all. */
-function group(bags: readonly Bag[], numbers: number, part: 'terms' | 'trigrams'): Groups {
-  const ofTerms = part === 'terms';
+/** The documents of each term in their order, and how much it counts in each of them, apart from how rare it is. */
+interface Terms extends Groups {
+  readonly weights: Float32Array;
+}
+
+// Loops over numbers, with as few as possible: after each change they run over all documents.
+
+function groupTerms(bags: readonly Bag[], numbers: number, norms: Float32Array): Terms {
   const starts = new Uint32Array(numbers + 1);
-  for (const { packed, terms } of bags) {
-    const end = ofTerms ? terms : packed.length;
-    for (let i = ofTerms ? 0 : terms; i < end; i++) starts[(ofTerms ? termIn(packed[i]!) : packed[i]!) + 1]!++;
-  }
-  for (let i = 1; i <= numbers; i++) starts[i]! += starts[i - 1]!;
-  const next = starts.slice(0, numbers);
-  const values = new Uint32Array(starts[numbers] ?? 0);
+  for (const { packed, terms } of bags) for (let i = 0; i < terms; i++) starts[termIn(packed[i]!) + 1]!++;
+  const next = addUp(starts);
+  const values = new Uint32Array(starts[numbers]!);
+  const weights = new Float32Array(values.length);
   for (let at = 0; at < bags.length; at++) {
     const { packed, terms } = bags[at]!;
-    const end = ofTerms ? terms : packed.length;
-    for (let i = ofTerms ? 0 : terms; i < end; i++) values[next[ofTerms ? termIn(packed[i]!) : packed[i]!]!++] = at;
+    const norm = norms[at]!;
+    for (let i = 0; i < terms; i++) {
+      const place = next[termIn(packed[i]!)]!++;
+      const weight = weightIn(packed[i]!);
+      values[place] = at;
+      weights[place] = (weight * (TUNING.k1 + 1)) / (weight + norm);
+    }
+  }
+  return { starts, values, weights };
+}
+
+/** The documents of each trigram, in their order. */
+function groupTrigrams(bags: readonly Bag[], numbers: number): Groups {
+  const starts = new Uint32Array(numbers + 1);
+  for (const { packed, terms } of bags) for (let i = terms; i < packed.length; i++) starts[packed[i]! + 1]!++;
+  const next = addUp(starts);
+  const values = new Uint32Array(starts[numbers]!);
+  for (let at = 0; at < bags.length; at++) {
+    const { packed, terms } = bags[at]!;
+    for (let i = terms; i < packed.length; i++) values[next[packed[i]!]!++] = at;
   }
   return { starts, values };
+}
+
+/** Makes the beginnings of groups from their sizes. Returns a copy, to count on from them. */
+function addUp(starts: Uint32Array): Uint32Array {
+  for (let i = 1; i < starts.length; i++) starts[i]! += starts[i - 1]!;
+  return starts.slice();
 }
 
 /** The terms of the name of each document. */
@@ -302,18 +328,4 @@ function rarityOf({ starts }: Groups, size: number): Float32Array {
     rarities[i] = Math.log(1 + (size - count + 0.5) / (count + 0.5));
   }
   return rarities;
-}
-
-/** How much each term of each document counts, apart from how rare it is: in the same places as the documents. */
-function weigh(bags: readonly Bag[], { starts, values }: Groups, norms: Float32Array): Float32Array {
-  const next = starts.slice(0, starts.length - 1);
-  const weights = new Float32Array(values.length);
-  for (let at = 0; at < bags.length; at++) {
-    const { packed, terms } = bags[at]!;
-    for (let i = 0; i < terms; i++) {
-      const weight = weightIn(packed[i]!);
-      weights[next[termIn(packed[i]!)]!++] = (weight * (TUNING.k1 + 1)) / (weight + norms[at]!);
-    }
-  }
-  return weights;
 }
