@@ -94,6 +94,7 @@ for (const { client, server, exceptions } of crossings) {
         first.filter(failed).map(async (verdict) => {
           if (upstream !== 'stdio' || isKnown(verdict)) return verdict;
           const another = await startGateway(upstream, '--era', server);
+          if (server === 'legacy') await warmUp(another);
           return runScenario(another.url, client, verdict.scenario);
         }),
       ).then((verdicts) => verdicts.filter(failed));
