@@ -18,7 +18,7 @@ import { notificationMessage } from '../../protocol/rpc.ts';
 import { type ApprovalBoard, openApprovalBoard } from '../../store/approval-board.ts';
 import type { ApprovalRequest, Verdict } from '../../store/approval-files.ts';
 import { operatorKey } from '../../store/operator.ts';
-import type { Replica } from '../../store/shared/replica.ts';
+import type { Replica, ReplicaMessage } from '../../store/shared/replica.ts';
 import type { Call } from '../call.ts';
 
 /** The approval requests that are waiting for a decision. */
@@ -87,6 +87,8 @@ const LONGEST_OF_AGENT = 8 * LONGEST;
 const LONGEST_OF_ALL = 64 * LONGEST;
 /** Milliseconds between progress notifications to a client that asked for progress, while the call waits. */
 const PROGRESS_INTERVAL = 10_000;
+/** Milliseconds after which another replica is told a decision again. */
+const TELL_AGAIN = 1_000;
 const nothing = () => {};
 
 export function createApprovals({ events, env, config, redact, replica = null }: ApprovalsOptions): Approvals {
@@ -103,6 +105,8 @@ export function createApprovals({ events, env, config, redact, replica = null }:
   // What ended while its replica was dead would stay for ever.
   void replica?.loaded().then(forgetOld, nothing);
   replica?.hear('decide', ({ id, decision, who }) => {
+    // It was decided already, and its sender has not heard that yet.
+    if (!open.has(String(id))) return;
     try {
       take(String(id), decision as Verdict, String(who));
     } catch (error) {
@@ -186,8 +190,19 @@ export function createApprovals({ events, env, config, redact, replica = null }:
     const { request, owner } = found;
     if (!request.approvers.includes(who) && !(who === OPERATOR && !decision.approved))
       throw new GatewayError('forbidden', `Only ${quotedList(request.approvers)} may decide on ${id}.`);
-    void replica?.send(owner, 'decide', { id, decision, who }).catch(() => {});
+    tellDecision(owner, id, { id, decision, who });
     return true;
+  }
+
+  /** Until the request is gone: a replica that stalls, or a store that is away, may lose a message. */
+  function tellDecision(owner: string, id: string, body: ReplicaMessage): void {
+    void replica?.send(owner, 'decide', body).catch(nothing);
+    const timer = setInterval(() => {
+      const one = everywhere?.get(id) as { readonly request: ApprovalRequest } | undefined;
+      if (one !== undefined && Date.parse(one.request.expires) > Date.now() && !isStopped)
+        void replica?.send(owner, 'decide', body).catch(nothing);
+      else clearInterval(timer);
+    }, TELL_AGAIN).unref();
   }
 
   /** The holder of the operator key says who they are. That must not look like a person who has a key of their own. */
