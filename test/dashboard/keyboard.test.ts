@@ -216,8 +216,13 @@ describe.skipIf(isMissing('chromium'))('the dashboard by keyboard', () => {
       await go('a', 'Access');
       await press('/');
       await type('files_write_file');
-      await openRow('Agents and tools', /files_write_file/);
-      await tabTo(page.getByRole('dialog').getByRole('combobox'));
+      // The filter takes effect a moment later, and may move the focus.
+      const agents = page.getByRole('dialog').getByRole('combobox');
+      for (let tries = 0; tries < 5 && !(await agents.isVisible()); tries += 1) {
+        await openRow('Agents and tools', /files_write_file/);
+        await agents.waitFor({ timeout: 10_000 }).catch(() => {});
+      }
+      await tabTo(agents);
       await type('nightly');
       await page
         .getByRole('dialog')

@@ -1,5 +1,6 @@
 /** Fixture servers in the process of the test. To start a process costs more than most tests. */
 import { AsyncResource } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Readable, Writable } from 'node:stream';
@@ -152,8 +153,8 @@ export function startHere({ file, args: [path = '', ...args], cwd, env }: StdioL
   });
   const start = async () => {
     const { runWith } = await load(String(pathToFileURL(libraries.get(path)!)));
-    // Another query gives another module, so that its code runs again. What it imports is shared.
-    const url = `${pathToFileURL(path)}?run=${run}`;
+    // Another query gives another module, so that its code runs again, also if this file was loaded twice. What it imports is shared.
+    const url = `${pathToFileURL(path)}?run=${randomUUID()}`;
     await (runWith as (host: object, start: () => unknown) => unknown)(host, () => load(url));
   };
   start().catch((error: Error) => {
