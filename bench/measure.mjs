@@ -163,7 +163,9 @@ export function middle(samples, figure) {
 /** The median over the rounds of one contender's value divided by another's in the same round. */
 export function ratio(samples, base, figure) {
   if (!samples || !base) return undefined;
-  return median(samples.map((sample, round) => base[round] && sample[figure] / base[round][figure]));
+  return median(
+    samples.map((sample, round) => (sample && base[round] ? sample[figure] / base[round][figure] : undefined)),
+  );
 }
 
 /** The mean of two equal contenders in each round. The reference is measured twice, because every ratio depends on it. */

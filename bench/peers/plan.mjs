@@ -15,6 +15,6 @@ export const PATHS = [
 
 /** Rounds, milliseconds of a round, and the minutes for the rounds of one path: what does not fit is left out. */
 export const PLANS = {
-  full: { rounds: 5, ms: { echo: 300, big: 400 }, minutes: 3 },
+  full: { rounds: 5, ms: { echo: 300, big: 400 }, minutes: 2 },
   quick: { rounds: 2, ms: { echo: 150, big: 200 }, minutes: 1 },
 };

@@ -64,12 +64,12 @@ const bare = [
 ];
 const run = { samples: { direct: samples(Number.NaN), bare, toolgate: bare, fastmcp: samples(20) }, reasons: {} };
 const results = {
-  names: ['direct', 'bare', 'toolgate', 'governed', 'fastmcp', 'mcpo', 'mcp-hub'],
-  pins,
-  rounds: 5,
-  machine: { date: '2026-01-02', cpu: 'a CPU', cores: 2, loadBefore: '1.0', loadAfter: '2.0', node: '20.19.0' },
   paths: {
     http: {
+      names: ['direct', 'bare', 'toolgate', 'governed', 'fastmcp', 'mcpo', 'mcp-hub'],
+      pins,
+      machine: { date: '2026-01-02', cpu: 'a CPU', cores: 2, node: '20.19.0' },
+      load: ['1.0', '2.5'],
       reasons: { mcpo: 'it ended: a | b <c>', 'mcp-hub': PEERS['mcp-hub']!.why },
       runs: { one: run, many: run, big: { samples: run.samples, reasons: { governed: 'No reply in 60 s' } } },
     },
@@ -82,7 +82,8 @@ describe('the page', () => {
   it('has the median of the ratios of each round', () => {
     expect(text).toContain('| FastMCP proxy | 3.00 | 3.00 | 3.00 |');
     expect(text).toContain('| Toolgate | 1.00 | 1.00 | 1.00 |');
-    expect(text).toContain('2026-01-02, a CPU, 2 cores, load average 1.0 before and 2.0 after');
+    expect(text).toContain('2026-01-02, a CPU, 2 cores, Node 20.19.0. The load average was 1 to 2.5;');
+    expect(text).toContain('| HTTP to HTTP, 32 callers | 1.00 | – | 3.00 (FastMCP proxy) | 3.00 | 1 |');
     expect(text).toContain('median of 2 rounds of one run');
   });
 
@@ -95,6 +96,27 @@ describe('the page', () => {
 
   it('shows the version of each peer', () => {
     expect(text).toContain(`pypi: \`fastmcp\` ${pins.fastmcp!.version}`);
+  });
+});
+
+describe('docs/benchmark.md', () => {
+  const read = (path: string) => readFileSync(join(root, path), 'utf8');
+  const kept = JSON.parse(read('bench/peers/results.json')) as {
+    paths: Record<string, { runs: Record<string, { samples: Record<string, unknown> }> }>;
+  };
+
+  it('is what the script writes from the kept results, with its plot', () => {
+    expect(read('docs/benchmark.md')).toBe(page(kept, PEERS, 'images/benchmark.svg'));
+    expect(read('docs/images/benchmark.svg')).toBe(plot(kept, PEERS));
+  });
+
+  it('has all paths and runs, each with Toolgate, the bare proxy and a direct connection, and eight peers in all', () => {
+    expect(Object.keys(kept.paths).sort()).toEqual(['http', 'modern', 'modern-stdio', 'stdio']);
+    const runs = Object.values(kept.paths).flatMap(({ runs }) => Object.values(runs));
+    expect(runs).toHaveLength(10);
+    const measured = runs.map(({ samples }) => Object.keys(samples));
+    for (const names of measured) expect(names).toEqual(expect.arrayContaining(['direct', 'bare', 'toolgate']));
+    expect(Object.keys(PEERS).filter((name) => measured.flat().includes(name)).length).toBeGreaterThanOrEqual(8);
   });
 });
 
