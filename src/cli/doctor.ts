@@ -118,6 +118,7 @@ async function examine(options: Options, io: CommandIo): Promise<Diagnosis[]> {
       ...(await folderFindings(gateway)),
       ...(await repaired(await ruleFindings(gateway), isFixing)),
       ...firstListFindings(gateway),
+      ...(await vectorFindings(gateway)),
       ...(await tokenFindings(gateway, running)),
       ...gateway.catalog.problems
         .filter(({ message }) => !goneIsFixed || !message.includes(' differs from tools.lock (gone)'))
@@ -509,6 +510,12 @@ async function toolsetFinding(message: string, folders: readonly string[]): Prom
 /** What a new client sees is no problem, but it surprises people. */
 function firstListFindings(gateway: Gateway): Diagnosis[] {
   return firstListLines(gateway).map((message) => ({ level: 'ok', about: 'clients', message }));
+}
+
+/** A file of vectors that cannot be used. The search goes on by words, so nobody would notice. */
+async function vectorFindings({ learning }: Gateway): Promise<Diagnosis[]> {
+  const problem = await learning.vectorProblem();
+  return problem === null ? [] : [{ level: 'warning', about: 'search', message: problem }];
 }
 
 /** Servers that are named with what they cost. */

@@ -6,6 +6,7 @@ import { runCli } from '../support/cli.ts';
 import type { ToolResult } from '../support/doors.ts';
 import { connectAs } from '../support/named-client.ts';
 import { basic, open } from '../support/open-gateway.ts';
+import { server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 
 const TOOLS = [
@@ -77,4 +78,25 @@ it('the command says what is wrong, and writes nothing then', async () => {
   expect(await run('none.txt')).toContain('toolgate vectors MODEL FILE');
   expect(await run('bad.txt', 'out.vectors', '--dimensions', '1')).toContain('--dimensions is a number from 2');
   expect(() => readFileSync(join(cwd, 'out.vectors'))).toThrow();
+});
+
+it('is reported by doctor if its file is missing or bad, and not if it can be used', async () => {
+  const cwd = tempFolder();
+  const config = (file: string) => `${serversToml({ up: server('basic') })}\n[search]\nvectors = "${file}"\n`;
+  writeFiles(cwd, { 'table.txt': TABLE, 'bad.vectors': 'no vectors', 'tools.toml': config('words.vectors') });
+  await runCli(['vectors', 'table.txt', 'words.vectors'], { cwd });
+  const examine = async () => {
+    const { code, stdout } = await runCli(['doctor', '--json'], { cwd });
+    const { findings } = JSON.parse(stdout) as { findings: { level: string; about: string; message: string }[] };
+    return { code, found: findings.filter(({ about }) => about === 'search') };
+  };
+  expect(await examine()).toEqual({ code: 0, found: [] });
+  for (const [file, why] of [
+    ['missing.vectors', 'there is no such file'],
+    ['bad.vectors', 'bad.vectors'],
+  ] as const) {
+    writeFiles(cwd, { 'tools.toml': config(file) });
+    const message = expect.stringContaining(why) as unknown;
+    expect(await examine()).toEqual({ code: 1, found: [{ level: 'warning', about: 'search', message }] });
+  }
 });

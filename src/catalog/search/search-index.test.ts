@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { runs } from '../../../test/support/wide.ts';
-import { createVocabulary, packBag, type SearchDocument, withExamples } from './bag.ts';
-import { buildIndex } from './search-index.ts';
+import { getOrMake } from '../../base/memo.ts';
+import { type Bag, createVocabulary, packBag, type SearchDocument, withExamples } from './bag.ts';
+import { buildIndex, type SearchIndex } from './search-index.ts';
 
 const documentOf = (name: string, description = '', parameters: string[] = []): SearchDocument => ({
   name,
@@ -113,5 +114,70 @@ describe('the index', () => {
       ),
       { numRuns: runs(500) },
     );
+  });
+
+  it('is exactly the same after changes as one built from scratch', () => {
+    const words = 'get list issue file mail page user weather create team branch folder order invoice'.split(' ');
+    const anyWords = (maxLength: number) =>
+      fc.array(fc.constantFrom(...words), { minLength: 1, maxLength }).map((all) => all.join(' '));
+    const anyDocument = fc.tuple(anyWords(3), anyWords(12)).map(([name, text]) => documentOf(name, text));
+    const anyChange = fc.record({
+      from: fc.nat(),
+      count: fc.nat(6),
+      to: fc.nat(),
+      documents: fc.array(anyDocument, { maxLength: 6 }),
+      isMoved: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(
+        fc.array(anyDocument, { minLength: 20, maxLength: 60 }),
+        fc.array(anyChange, { minLength: 1, maxLength: 8 }),
+        fc.array(anyWords(5), { minLength: 1, maxLength: 4 }),
+        (first, changes, queries) => {
+          const vocabulary = createVocabulary();
+          const known = new Map<SearchDocument, Bag>();
+          const bagOf = (one: SearchDocument) => getOrMake(known, one, () => packBag(vocabulary, one));
+          let documents = first;
+          let before: SearchIndex[] = [buildIndex(vocabulary, documents.map(bagOf))];
+          for (const { from, count, to, documents: others, isMoved } of changes) {
+            const rest = [...documents];
+            const taken = rest.splice(from % (rest.length + 1), count);
+            rest.splice(to % (rest.length + 1), 0, ...(isMoved ? taken : others));
+            documents = rest;
+            const changed = buildIndex(vocabulary, documents.map(bagOf), null, before);
+            const alone = createVocabulary();
+            const rebuilt = buildIndex(
+              alone,
+              documents.map((one) => packBag(alone, one)),
+            );
+            for (const query of [...queries, 'create a team. then list the files; gt isue'])
+              for (const most of [3, documents.length])
+                expect(changed.find(query, most)).toEqual(rebuilt.find(query, most));
+            before = [changed, ...before].slice(0, 3);
+          }
+        },
+      ),
+      { numRuns: runs(500) },
+    );
+  });
+
+  it('reads only what changed', () => {
+    const vocabulary = createVocabulary();
+    const bags = Array.from({ length: 50 }, (_, i) => packBag(vocabulary, documentOf(`tool_${i}`, 'reads a page')));
+    const before = buildIndex(vocabulary, bags);
+    const reads = new Set<Bag>();
+    for (const bag of bags) {
+      const { packed } = bag;
+      const get = (all: Uint32Array, key: string) => {
+        if (key !== 'length') reads.add(bag);
+        return Reflect.get(all, key) as unknown;
+      };
+      Object.defineProperty(bag, 'packed', { value: new Proxy(packed, { get: (all, key) => get(all, String(key)) }) });
+    }
+    const changed = [...bags.slice(0, 20), packBag(vocabulary, documentOf('other', 'a page')), ...bags.slice(21)];
+    buildIndex(vocabulary, changed, null, [before]);
+    expect([...reads]).toEqual([bags[20]]);
+    buildIndex(vocabulary, changed);
+    expect(reads.size).toBe(50);
   });
 });

@@ -3,7 +3,8 @@
  * over the documents that it was built from, so that no other document can be noticed through it. Equal scores keep the
  * order of the documents, so an answer is always the same.
  */
-import { type Bag, termIn, trigramsIn, type Vocabulary, weightIn } from './bag.ts';
+import { type Bag, trigramsIn, type Vocabulary } from './bag.ts';
+import { createPostings, type Postings, type TermPostings } from './postings.ts';
 import { synonymsOf } from './synonyms.ts';
 import type { Nearness } from './vectors/nearness.ts';
 import { termsOf } from './words.ts';
@@ -41,127 +42,138 @@ export interface SearchIndex {
   find(query: string, most: number, isWanted?: (at: number) => boolean): Findings;
 }
 
-/** Numbers in groups: those of group `n` are `values` from `starts[n]` to `starts[n + 1]`. */
-interface Groups {
-  readonly starts: Uint32Array;
-  readonly values: Uint32Array;
-}
-
 /** How near documents are by vectors of words, and the most that this adds, as a part of the best score. */
 export interface WeightedNearness {
   readonly nearness: Nearness;
   readonly weight: number;
 }
 
+/** Places of documents, each at most once. An array that is used again, because a query would make large ones. */
+class Places {
+  readonly list: Uint32Array;
+  count = 0;
+
+  constructor(size: number) {
+    this.list = new Uint32Array(size);
+  }
+
+  add(at: number): void {
+    this.list[this.count++] = at;
+  }
+}
+
+function scoreTerm({ rarity, places, weights }: TermPostings, weight: number, into: Float64Array, hit: Places): void {
+  const factor = weight * rarity;
+  for (let i = 0; i < places.length; i++) {
+    const at = places[i]!;
+    const score = into[at]!;
+    if (score === 0) hit.add(at);
+    into[at] = score + factor * weights[i]!;
+  }
+}
+
+/** The postings of each index, from which the next one is made. */
+const postingsOf = new WeakMap<SearchIndex, Postings>();
+
+/** @param before indexes of the same vocabulary: if one is much the same, only what differs from it is read. */
 export function buildIndex(
   vocabulary: Vocabulary,
   bags: readonly Bag[],
   vectors: WeightedNearness | null = null,
+  before: readonly SearchIndex[] = [],
 ): SearchIndex {
   const size = bags.length;
-  const average = bags.reduce((sum, { length }) => sum + length, 0) / Math.max(1, size) || 1;
-  const norms = new Float32Array(size);
+  const earlier = before.flatMap((one) => postingsOf.get(one) ?? []);
+  const postings = createPostings(vocabulary, bags, TUNING, earlier);
   /** What the number of trigrams in common is multiplied by. */
   const shares = new Float32Array(size);
-  for (let at = 0; at < size; at++) {
-    const { length, packed, terms: count } = bags[at]!;
-    norms[at] = TUNING.k1 * (1 - TUNING.b + (TUNING.b * length) / average);
-    shares[at] = 1 / Math.sqrt(Math.max(1, packed.length - count));
-  }
-  const terms = groupTerms(bags, vocabulary.terms.size, norms);
-  const trigrams = groupTrigrams(bags, vocabulary.trigrams.size);
-  const { weights } = terms;
-  const rarities = rarityOf(terms, size);
-  const names = groupNames(bags);
-  /** How rare the words of each name are together. */
-  const namesRarity = new Float32Array(size);
-  for (let at = 0; at < size; at++)
-    for (let i = names.starts[at]!; i < names.starts[at + 1]!; i++) namesRarity[at]! += rarities[names.values[i]!]!;
-  /** Zero between queries. One array for all of them, because a query touches few documents. */
+  for (let at = 0; at < size; at++) shares[at] = 1 / Math.sqrt(Math.max(1, bags[at]!.packed.length - bags[at]!.terms));
+  /** Zero between queries. One array for all of them: a query touches thousands of documents, and is over at once. */
   const scores = new Float64Array(size);
   const likeness = new Float64Array(size);
-  /** How much each term counts in a name; zero between queries too. */
-  const asked = new Float32Array(rarities.length);
+  const touched = new Places(size);
+  const alike = new Places(size);
 
-  function addTerm(term: string, weight: number, into: Float64Array, touched: number[]): void {
-    const number = vocabulary.terms.get(term);
-    if (number === undefined || number + 1 >= terms.starts.length) return;
-    const rarity = weight * rarities[number]!;
-    for (let i = terms.starts[number]!; i < terms.starts[number + 1]!; i++) {
-      const at = terms.values[i]!;
-      if (into[at] === 0) touched.push(at);
-      into[at]! += rarity * weights[i]!;
+  function scoreTerms(wanted: ReadonlyMap<string, number>, into: Float64Array, hit: Places): void {
+    for (const [term, weight] of wanted) {
+      const found = postings.term(term);
+      if (found !== null) scoreTerm(found, weight, into, hit);
     }
-  }
-
-  function scoreTerms(wanted: ReadonlyMap<string, number>, into: Float64Array): number[] {
-    const touched: number[] = [];
-    for (const [term, weight] of wanted) addTerm(term, weight, into, touched);
-    return touched;
   }
 
   /** Adds what a name has in common with the query: one whose words all occur in it is hardly found by accident. */
-  function addNames(wanted: ReadonlyMap<string, number>, best: number, touched: readonly number[]): void {
-    const numbers: number[] = [];
+  function addNames(wanted: ReadonlyMap<string, number>, best: number): void {
     for (const [term, weight] of wanted) {
-      const number = vocabulary.terms.get(term);
-      if (number === undefined || number >= asked.length) continue;
-      asked[number] = Math.min(1, weight) * rarities[number]!;
-      numbers.push(number);
+      const found = postings.term(term);
+      if (found === null) continue;
+      const { named, rarity } = found;
+      const counts = Math.min(1, weight) * rarity;
+      for (let i = 0; i < named.length; i++) {
+        const at = named[i]!;
+        if (likeness[at] === 0) alike.add(at);
+        likeness[at]! += counts;
+      }
     }
-    for (const at of touched) {
-      let common = 0;
-      for (let i = names.starts[at]!; i < names.starts[at + 1]!; i++) common += asked[names.values[i]!]!;
-      if (common > 0) scores[at]! += TUNING.name * best * Math.sqrt(common / namesRarity[at]!);
+    const part = TUNING.name * best;
+    for (let i = 0; i < alike.count; i++) {
+      const at = alike.list[i]!;
+      scores[at]! += part * Math.sqrt(likeness[at]! / postings.nameRarity(at));
+      likeness[at] = 0;
     }
-    for (const number of numbers) asked[number] = 0;
+    alike.count = 0;
   }
 
   /** Adds what names that are spelled like the query have in common with it. */
-  function addTrigrams(query: string, best: number, touched: number[]): void {
+  function addTrigrams(query: string, best: number): void {
     const wanted = trigramsIn(query);
-    const alike: number[] = [];
     for (const one of wanted) {
-      const number = vocabulary.trigrams.get(one);
-      if (number === undefined || number + 1 >= trigrams.starts.length) continue;
-      for (let i = trigrams.starts[number]!; i < trigrams.starts[number + 1]!; i++) {
-        const at = trigrams.values[i]!;
-        if (likeness[at] === 0) alike.push(at);
-        likeness[at]! += 1;
+      const places = postings.trigram(one);
+      if (places === null) continue;
+      for (let i = 0; i < places.length; i++) {
+        const at = places[i]!;
+        const count = likeness[at]!;
+        if (count === 0) alike.add(at);
+        likeness[at] = count + 1;
       }
     }
     const part = 1 / Math.sqrt(wanted.size);
-    for (const at of alike) {
+    for (let i = 0; i < alike.count; i++) {
+      const at = alike.list[i]!;
       const share = likeness[at]! * shares[at]! * part;
       likeness[at] = 0;
       // A few letters in common mean nothing by themselves.
       if (scores[at] === 0) {
         if (share < LEAST_LIKENESS) continue;
-        touched.push(at);
+        touched.add(at);
       }
       scores[at]! += TUNING.trigram * best * share;
     }
+    alike.count = 0;
   }
 
   /** Mixes scores with those of the best single clause, so that each intent of a long query finds something. */
-  function addClauses(clauses: readonly ReadonlyMap<string, number>[], best: number, touched: readonly number[]): void {
+  function addClauses(clauses: readonly ReadonlyMap<string, number>[], best: number): void {
     if (clauses.length < 2) return;
     const parts = new Map<number, number>();
     for (const clause of clauses) {
-      const hit = scoreTerms(clause, likeness);
-      const most = greatest(likeness, hit);
-      for (const at of hit) {
+      scoreTerms(clause, likeness, alike);
+      const most = greatest(likeness, alike);
+      for (let i = 0; i < alike.count; i++) {
+        const at = alike.list[i]!;
         const share = likeness[at]! / most;
         likeness[at] = 0;
         if (share > (parts.get(at) ?? 0)) parts.set(at, share);
       }
+      alike.count = 0;
     }
-    for (const at of touched)
+    for (let i = 0; i < touched.count; i++) {
+      const at = touched.list[i]!;
       scores[at] = (1 - TUNING.clause) * scores[at]! + TUNING.clause * best * (parts.get(at) ?? 0);
+    }
   }
 
   /** Adds how near documents are. What has no word of the query must be about as near as the nearest one. */
-  function addNearness({ nearness, weight }: WeightedNearness, query: string, best: number, touched: number[]): void {
+  function addNearness({ nearness, weight }: WeightedNearness, query: string, best: number): void {
     const near = nearness(query.slice(0, LONGEST_QUERY));
     if (near === null) return;
     let nearest = 0;
@@ -172,32 +184,39 @@ export function buildIndex(
       if (near[at]! <= 0) continue;
       if (scores[at] === 0) {
         if (near[at]! < least) continue;
-        touched.push(at);
+        touched.add(at);
       }
       scores[at]! += (weight * best * near[at]!) / nearest;
     }
   }
 
-  return {
+  const index: SearchIndex = {
     size,
     find(query, most, isWanted) {
       const wanted = queryTerms(query);
-      const touched = scoreTerms(wanted, scores);
+      scoreTerms(wanted, scores, touched);
       const best = greatest(scores, touched);
-      addClauses(clausesOf(query, wanted), best, touched);
-      addNames(wanted, best, touched);
-      addTrigrams(query, best === 0 ? 1 : best, touched);
-      if (vectors !== null) addNearness(vectors, query, best === 0 ? 1 : best, touched);
-      const found = isWanted === undefined ? touched : touched.filter(isWanted);
+      addClauses(clausesOf(query, wanted), best);
+      addNames(wanted, best);
+      addTrigrams(query, best === 0 ? 1 : best);
+      if (vectors !== null) addNearness(vectors, query, best === 0 ? 1 : best);
+      const all = touched.list.subarray(0, touched.count);
+      const found = isWanted === undefined ? all : all.filter(isWanted);
       const top = pickBest(scores, found, most);
       const least = (top[0]?.score ?? 0) * NEAR;
       for (const { at } of top) scores[at] = 0;
       const near: number[] = [];
-      for (const at of found) if (scores[at]! >= least && scores[at] !== 0) near.push(at);
-      for (const at of touched) scores[at] = 0;
+      for (let i = 0; i < found.length; i++) {
+        const score = scores[found[i]!]!;
+        if (score >= least && score !== 0) near.push(found[i]!);
+      }
+      for (let i = 0; i < all.length; i++) scores[all[i]!] = 0;
+      touched.count = 0;
       return { best: top, near };
     },
   };
+  postingsOf.set(index, postings);
+  return index;
 }
 
 /** The part of the best score from which on a document matches nearly as well. */
@@ -234,18 +253,19 @@ function clausesOf(query: string, whole: ReadonlyMap<string, number>): ReadonlyM
   return parts.map(queryTerms).filter((terms) => terms.size > 0);
 }
 
-function greatest(scores: Float64Array, among: readonly number[]): number {
+function greatest(scores: Float64Array, { list, count }: Places): number {
   let most = 0;
-  for (const at of among) if (scores[at]! > most) most = scores[at]!;
+  for (let i = 0; i < count; i++) if (scores[list[i]!]! > most) most = scores[list[i]!]!;
   return most;
 }
 
 /** The documents with the highest scores. Equal ones are in their order. */
-function pickBest(scores: Float64Array, among: readonly number[], most: number): Scored[] {
+function pickBest(scores: Float64Array, among: Uint32Array, most: number): Scored[] {
   const best: Scored[] = [];
   if (most === 0) return best;
   let least = Number.NEGATIVE_INFINITY;
-  for (const at of among) {
+  for (let i = 0; i < among.length; i++) {
+    const at = among[i]!;
     const score = scores[at]!;
     // Nearly all end here.
     if (score < least) continue;
@@ -261,71 +281,4 @@ function pickBest(scores: Float64Array, among: readonly number[], most: number):
 
 function isBefore(score: number, at: number, other: Scored): boolean {
   return score > other.score || (score === other.score && at < other.at);
-}
-
-/** The documents of each term in their order, and how much it counts in each of them, apart from how rare it is. */
-interface Terms extends Groups {
-  readonly weights: Float32Array;
-}
-
-// Loops over numbers, with as few as possible: after each change they run over all documents.
-
-function groupTerms(bags: readonly Bag[], numbers: number, norms: Float32Array): Terms {
-  const starts = new Uint32Array(numbers + 1);
-  for (const { packed, terms } of bags) for (let i = 0; i < terms; i++) starts[termIn(packed[i]!) + 1]!++;
-  const next = addUp(starts);
-  const values = new Uint32Array(starts[numbers]!);
-  const weights = new Float32Array(values.length);
-  for (let at = 0; at < bags.length; at++) {
-    const { packed, terms } = bags[at]!;
-    const norm = norms[at]!;
-    for (let i = 0; i < terms; i++) {
-      const place = next[termIn(packed[i]!)]!++;
-      const weight = weightIn(packed[i]!);
-      values[place] = at;
-      weights[place] = (weight * (TUNING.k1 + 1)) / (weight + norm);
-    }
-  }
-  return { starts, values, weights };
-}
-
-/** The documents of each trigram, in their order. */
-function groupTrigrams(bags: readonly Bag[], numbers: number): Groups {
-  const starts = new Uint32Array(numbers + 1);
-  for (const { packed, terms } of bags) for (let i = terms; i < packed.length; i++) starts[packed[i]! + 1]!++;
-  const next = addUp(starts);
-  const values = new Uint32Array(starts[numbers]!);
-  for (let at = 0; at < bags.length; at++) {
-    const { packed, terms } = bags[at]!;
-    for (let i = terms; i < packed.length; i++) values[next[packed[i]!]!++] = at;
-  }
-  return { starts, values };
-}
-
-/** Makes the beginnings of groups from their sizes. Returns a copy, to count on from them. */
-function addUp(starts: Uint32Array): Uint32Array {
-  for (let i = 1; i < starts.length; i++) starts[i]! += starts[i - 1]!;
-  return starts.slice();
-}
-
-/** The terms of the name of each document. */
-function groupNames(bags: readonly Bag[]): Groups {
-  const starts = new Uint32Array(bags.length + 1);
-  for (let at = 0; at < bags.length; at++) starts[at + 1] = starts[at]! + bags[at]!.named;
-  const values = new Uint32Array(starts[bags.length]!);
-  for (let at = 0; at < bags.length; at++) {
-    const { packed, named } = bags[at]!;
-    for (let i = 0; i < named; i++) values[starts[at]! + i] = termIn(packed[i]!);
-  }
-  return { starts, values };
-}
-
-/** How rare each term is. */
-function rarityOf({ starts }: Groups, size: number): Float32Array {
-  const rarities = new Float32Array(starts.length - 1);
-  for (let i = 0; i < rarities.length; i++) {
-    const count = starts[i + 1]! - starts[i]!;
-    rarities[i] = Math.log(1 + (size - count + 0.5) / (count + 0.5));
-  }
-  return rarities;
 }

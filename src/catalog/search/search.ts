@@ -4,14 +4,14 @@
  * after a change only what changed is read again.
  */
 import { setImmediate } from 'node:timers/promises';
-import { memo } from '../../base/memo.ts';
+import { getOrMake, memo } from '../../base/memo.ts';
 import type { Catalog } from '../catalog.ts';
 import { canonicalName, type Entry } from '../entry.ts';
 import { KINDS, type Kind } from '../item.ts';
 import { type Bag, createVocabulary, isWorn, packBag, type Vocabulary, withExamples } from './bag.ts';
 import { documentOf } from './document.ts';
 import { type Examples, NO_EXAMPLES } from './examples.ts';
-import { buildIndex, type WeightedNearness } from './search-index.ts';
+import { buildIndex, type SearchIndex, type WeightedNearness } from './search-index.ts';
 import type { DocumentVector } from './vectors/nearness.ts';
 import type { WordVectors } from './vectors/word-vectors.ts';
 
@@ -54,14 +54,31 @@ const PIECE = 4;
 /** Indexes of the catalogs that were searched last. Others are built again, which takes a few milliseconds. */
 const MOST_KEPT = 16;
 
-type NamedEntry = readonly [name: string, entry: Entry];
+/** The items of a catalog by their places in its index. */
+interface FoundEntries {
+  readonly names: readonly string[];
+  readonly entries: readonly Entry[];
+}
 
 interface KnownBags {
   readonly vocabulary: Vocabulary;
   readonly bags: WeakMap<Entry, { readonly purpose: string; readonly bag: Bag }>;
+  readonly taught: WeakMap<Bag, { readonly queries: readonly string[]; readonly bag: Bag }>;
+  /** The index that was built last. It is held, because its catalog may be gone when the next one is built from it. */
+  last: SearchIndex | null;
+  /** Earlier ones, the newest first: agents with different views have an index each. */
+  readonly earlier: WeakRef<SearchIndex>[];
 }
 
-let memory: KnownBags = { vocabulary: createVocabulary(), bags: new WeakMap() };
+const noBags = (): KnownBags => ({
+  vocabulary: createVocabulary(),
+  bags: new WeakMap(),
+  taught: new WeakMap(),
+  last: null,
+  earlier: [],
+});
+
+let memory = noBags();
 
 interface Built {
   readonly vectors: WeightedVectors | null;
@@ -91,13 +108,15 @@ export function searchOf(
 }
 
 async function build(catalog: Catalog, examples: Examples, vectors: WeightedVectors | null): Promise<ItemSearch> {
-  if (isWorn(memory.vocabulary)) memory = { vocabulary: createVocabulary(), bags: new WeakMap() };
-  const { vocabulary, bags: known } = memory;
+  if (isWorn(memory.vocabulary)) memory = noBags();
+  const own = memory;
+  const { vocabulary, bags: known } = own;
   const purposes = purposesIn(catalog);
-  const found: NamedEntry[] = KINDS.flatMap((kind) => [...catalog.entries[kind]]);
+  const { names, entries } = foundIn(catalog);
   const bags: Bag[] = [];
   let pause = performance.now() + PIECE;
-  for (const [name, entry] of found) {
+  for (let at = 0; at < entries.length; at++) {
+    const [name, entry] = [names[at]!, entries[at]!];
     const purpose = purposes.get(entry.sourceKey) ?? '';
     let bag = known.get(entry);
     if (bag === undefined || bag.purpose !== purpose) {
@@ -110,21 +129,40 @@ async function build(catalog: Catalog, examples: Examples, vectors: WeightedVect
     }
     const queries =
       examples.size === 0 ? NO_QUERIES : [...(examples.get(canonicalName(entry)) ?? []), ...(examples.get(name) ?? [])];
-    bags.push(queries.length === 0 ? bag.bag : withExamples(vocabulary, bag.bag, queries));
+    bags.push(queries.length === 0 ? bag.bag : taughtBag(own, bag.bag, queries));
   }
-  return createSearch(found, vocabulary, bags, vectors === null ? null : await nearnessIn(found, vectors));
+  const nearness = vectors === null ? null : await nearnessIn(entries, vectors);
+  return createSearch({ names, entries }, indexOf(own, bags, nearness));
+}
+
+/** The same bag for the same examples, so that what an agent learns changes one document and not all that have examples. */
+function taughtBag({ vocabulary, taught }: KnownBags, bag: Bag, queries: readonly string[]): Bag {
+  const known = taught.get(bag);
+  if (known?.queries.length === queries.length && queries.every((one, i) => one === known.queries[i])) return known.bag;
+  const own = withExamples(vocabulary, bag, queries);
+  taught.set(bag, { queries, bag: own });
+  return own;
+}
+
+function indexOf(own: KnownBags, bags: readonly Bag[], nearness: WeightedNearness | null): SearchIndex {
+  const before = own.earlier.flatMap((one) => one.deref() ?? []);
+  const index = buildIndex(own.vocabulary, bags, nearness, before);
+  own.last = index;
+  own.earlier.unshift(new WeakRef(index));
+  own.earlier.length = Math.min(own.earlier.length, MOST_KEPT);
+  return index;
 }
 
 const documentVectors = memo((_: WordVectors) => new WeakMap<Entry, DocumentVector>());
 
 /** As the bags: read once per item, in short pieces. */
-async function nearnessIn(found: readonly NamedEntry[], { words, weight }: WeightedVectors): Promise<WeightedNearness> {
+async function nearnessIn(entries: readonly Entry[], { words, weight }: WeightedVectors): Promise<WeightedNearness> {
   // Loaded when it is used: most searches have no vectors.
   const { createNearness, vectorOf } = await import('./vectors/nearness.ts');
   const known = documentVectors(words);
   const all: DocumentVector[] = [];
   let pause = performance.now() + PIECE;
-  for (const [, entry] of found) {
+  for (const entry of entries) {
     let own = known.get(entry);
     if (own === undefined) {
       own = vectorOf(words, documentOf(entry, ''));
@@ -144,52 +182,82 @@ function purposesIn({ introductions }: Catalog): Map<string, string> {
   return new Map(introductions.map(({ key, description, about }) => [key, `${description} ${about}`.trim()]));
 }
 
-function createSearch(
-  found: readonly NamedEntry[],
-  vocabulary: Vocabulary,
-  bags: Bag[],
-  vectors: WeightedNearness | null,
-): ItemSearch {
-  const index = buildIndex(vocabulary, bags, vectors);
+function foundIn(catalog: Catalog): FoundEntries {
+  const names: string[] = [];
+  const entries: Entry[] = [];
+  for (const kind of KINDS)
+    catalog.entries[kind].forEach((entry, name) => {
+      names.push(name);
+      entries.push(entry);
+    });
+  return { names, entries };
+}
+
+function createSearch({ names, entries }: FoundEntries, index: SearchIndex): ItemSearch {
+  const matchAt = (at: number, score: number): Match => ({ name: names[at]!, entry: entries[at]!, score });
+  let facts: EntryFacts | null = null;
   return {
     find(query, most, { kinds, isServer } = {}) {
       const wants = ({ kind }: Entry) => kinds?.has(kind) ?? true;
       const isWanted =
         kinds === undefined && isServer === undefined
           ? undefined
-          : (at: number) => wants(found[at]![1]) && (isServer?.(found[at]![1]) ?? true);
+          : (at: number) => wants(entries[at]!) && (isServer?.(entries[at]!) ?? true);
       const { best, near } = index.find(query, most, isWanted);
-      const scores = new Map(best.map(({ at, score }) => [at, score]));
-      const places = [...scores.keys(), ...near];
+      facts ??= factsOf({ names, entries });
       // A person who types a name means it, however many others have its words.
-      const isExact = exactName(query);
-      const exact = places.filter((at) => isExact(found[at]!));
-      const all = exact.length === 0 ? places : [...exact, ...places.filter((at) => !exact.includes(at))];
+      const isExact = exactName(query, { names, entries }, facts);
+      const exact = new Set([...best.map(({ at }) => at).filter(isExact), ...near.filter(isExact)]);
+      if (exact.size === 0)
+        return { best: best.map(({ at, score }) => matchAt(at, score)), more: countServers(near, facts) };
+      const scores = new Map(best.map(({ at, score }) => [at, score]));
+      const all = [...new Set([...exact, ...scores.keys(), ...near])];
       const top = best[0]?.score ?? 0;
       return {
-        best: all
-          .slice(0, most)
-          .map((at) => ({ name: found[at]![0], entry: found[at]![1], score: scores.get(at) ?? top })),
-        more: countServers(all.slice(most).map((at) => found[at]![1])),
+        best: all.slice(0, most).map((at) => matchAt(at, scores.get(at) ?? top)),
+        more: countServers(all.slice(most), facts),
       };
     },
   };
 }
 
-/** Whether a query is one of the names of an item. Lengths come first, because many items may be compared. */
-function exactName(query: string): (one: NamedEntry) => boolean {
-  const wanted = query.trim().toLowerCase();
-  const { length } = wanted;
-  const is = (own: string) => own.length === length && own.toLowerCase() === wanted;
-  return ([name, entry]) => {
-    const { sourceKey, item } = entry;
-    if (is(name) || is(item.name)) return true;
-    return sourceKey.length + 1 + item.name.length === length && is(canonicalName(entry));
+/** What a query asks of thousands of items, as numbers by their places: reading the items themselves takes longer. */
+interface EntryFacts {
+  /** The lengths of the names in the catalog, and of the servers' own. */
+  readonly lengths: Uint32Array;
+  readonly ownLengths: Uint32Array;
+  /** The place of the server in `servers`. */
+  readonly serverAt: Uint32Array;
+  readonly servers: readonly string[];
+}
+
+function factsOf({ names, entries }: FoundEntries): EntryFacts {
+  const numbers = new Map<string, number>();
+  return {
+    lengths: Uint32Array.from(names, ({ length }) => length),
+    ownLengths: Uint32Array.from(entries, ({ item }) => item.name.length),
+    serverAt: Uint32Array.from(entries, ({ sourceKey }) => getOrMake(numbers, sourceKey, () => numbers.size)),
+    servers: [...numbers.keys()],
   };
 }
 
-function countServers(entries: readonly Entry[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const { sourceKey } of entries) counts.set(sourceKey, (counts.get(sourceKey) ?? 0) + 1);
-  return new Map([...counts].sort(([a, some], [b, others]) => others - some || (a < b ? -1 : 1)));
+/** Whether a query is one of the names of an item. Lengths come first, because many items are compared. */
+function exactName(query: string, { names, entries }: FoundEntries, facts: EntryFacts): (at: number) => boolean {
+  const wanted = query.trim().toLowerCase();
+  const { length } = wanted;
+  const { lengths, ownLengths, serverAt, servers } = facts;
+  const is = (own: string) => own.length === length && own.toLowerCase() === wanted;
+  return (at) => {
+    const own = ownLengths[at]!;
+    if (lengths[at] === length && is(names[at]!)) return true;
+    if (own === length && is(entries[at]!.item.name)) return true;
+    return servers[serverAt[at]!]!.length + 1 + own === length && is(canonicalName(entries[at]!));
+  };
+}
+
+function countServers(places: readonly number[], { serverAt, servers }: EntryFacts): ReadonlyMap<string, number> {
+  const counts = new Uint32Array(servers.length);
+  for (const at of places) counts[serverAt[at]!]!++;
+  const counted = servers.flatMap((server, i): [string, number][] => (counts[i] === 0 ? [] : [[server, counts[i]!]]));
+  return new Map(counted.sort(([a, some], [b, others]) => others - some || (a < b ? -1 : 1)));
 }

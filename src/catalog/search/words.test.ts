@@ -38,6 +38,21 @@ describe('the words of a text', () => {
     expect(new Set(forms.map(stem))).toHaveProperty('size', 1);
   });
 
+  it('are the same whether all of a text is ASCII or not', () => {
+    const unit = fc.constantFrom(...'aabcxyzABCXYZ0123 _-./');
+    const anyText = fc.oneof(
+      fc.string({ unit, maxLength: 60 }),
+      fc.string({ unit: 'grapheme-ascii', maxLength: 60 }),
+      fc.string({ unit: fc.constantFrom('a', 'B', '7'), minLength: 30, maxLength: 450 }),
+    );
+    fc.assert(
+      fc.property(anyText, (text) => {
+        expect(wordsIn(text)).toEqual(wordsIn(`${text} é`).slice(0, -1));
+      }),
+      { numRuns: runs(5_000) },
+    );
+  });
+
   it('are found in any text, quickly', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {

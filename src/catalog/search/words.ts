@@ -32,6 +32,10 @@ const UNSPACED_PARTS = new RegExp(`(${UNSPACED.source})`, 'u');
 const PLAIN = /^[a-z]+$/;
 /** Longer words are cut: nobody types them, and each would be kept. */
 const LONGEST = 40;
+/** The characters of a run that are split into words. */
+const LONGEST_RUN = 200;
+/** A name of two parts is also one word up to this length. */
+const LONGEST_NAME = 12;
 const DIACRITICS = /[\u0300-\u036f]/g;
 const CASE_CHANGE = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})/u;
 const DIGIT_CHANGE = /(?<=\p{N})(?=\p{L})|(?<=\p{L})(?=\p{N})/u;
@@ -49,6 +53,8 @@ export function termsOf(text: string): string[] {
 /** The words of a text in lower case, with identifiers split. */
 export function wordsIn(text: string): string[] {
   const words: string[] = [];
+  if (addPlainWords(words, text)) return words;
+  words.length = 0;
   for (const [run] of text.normalize('NFKC').matchAll(WORD)) {
     if (PLAIN.test(run)) words.push(run.length > LONGEST ? run.slice(0, LONGEST) : run);
     else if (UNSPACED.test(run)) {
@@ -59,6 +65,63 @@ export function wordsIn(text: string): string[] {
     } else addParts(words, run);
   }
   return words;
+}
+
+// What a character is to the words of a text in ASCII.
+const BETWEEN = 0;
+const LOWER = 1;
+const UPPER = 2;
+const DIGIT = 3;
+const SORTS = Uint8Array.from({ length: 128 }, (_, code) => {
+  const character = String.fromCharCode(code);
+  return /[a-z]/.test(character) ? LOWER : /[A-Z]/.test(character) ? UPPER : /[0-9]/.test(character) ? DIGIT : BETWEEN;
+});
+
+/**
+ * The words of a text in ASCII, which nearly all texts are. By hand, because expressions over Unicode took most of the
+ * time of an index. False if the text has other characters.
+ */
+function addPlainWords(words: string[], text: string): boolean {
+  let start = 0;
+  let isPlain = true;
+  for (let i = 0; i <= text.length; i++) {
+    const code = i === text.length ? 0 : text.charCodeAt(i);
+    if (code > 127) return false;
+    const sort = SORTS[code]!;
+    if (sort !== BETWEEN) {
+      isPlain &&= sort === LOWER;
+      continue;
+    }
+    if (start < i) {
+      if (isPlain) words.push(text.slice(start, Math.min(i, start + LONGEST)));
+      else addPlainParts(words, text.slice(start, Math.min(i, start + LONGEST_RUN)), i - start);
+    }
+    start = i + 1;
+    isPlain = true;
+  }
+  return true;
+}
+
+/** As `addParts`. `length` is that of the whole run, of which `run` is the beginning. */
+function addPlainParts(words: string[], run: string, length: number): void {
+  const lower = run.toLowerCase();
+  let start = 0;
+  let parts = 0;
+  for (let i = 1; i <= run.length; i++) {
+    if (i < run.length && !isBorder(run, i)) continue;
+    words.push(lower.slice(start, Math.min(i, start + LONGEST)));
+    start = i;
+    parts++;
+  }
+  if (parts === 2 && length <= LONGEST_NAME) words.push(lower);
+}
+
+/** Whether a part of a run ends before this character. */
+function isBorder(run: string, i: number): boolean {
+  const before = SORTS[run.charCodeAt(i - 1)]!;
+  const here = SORTS[run.charCodeAt(i)]!;
+  if (before !== here) return here === UPPER || before === DIGIT || here === DIGIT;
+  return here === UPPER && i + 1 < run.length && SORTS[run.charCodeAt(i + 1)] === LOWER;
 }
 
 /** The stem of a word in lower case; null if it says nothing. */
@@ -82,11 +145,11 @@ function addPairs(words: string[], text: string): void {
 /** `getUserById2` has four words and a number. A name of two parts, such as GitHub or S3, is one word too. */
 function addParts(words: string[], run: string): void {
   const parts = run
-    .slice(0, 200)
+    .slice(0, LONGEST_RUN)
     .split(CASE_CHANGE)
     .flatMap((part) => part.split(DIGIT_CHANGE));
   // A run of marks alone leaves nothing.
-  for (const part of parts.length === 2 && run.length <= 12 ? [...parts, run] : parts) {
+  for (const part of parts.length === 2 && run.length <= LONGEST_NAME ? [...parts, run] : parts) {
     const word = fold(part);
     if (word !== '') words.push(word);
   }
