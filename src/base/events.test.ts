@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createEvents, type EventSink } from './events.ts';
+import { createEvents, type EventSink, redacted } from './events.ts';
 
 describe('events', () => {
   it('reach listeners to all events and listeners to one name, until they unsubscribe', () => {
@@ -35,4 +35,12 @@ describe('events', () => {
     void sink.on;
     sink.emit('cut', { bytes: 1 });
   });
+});
+
+it('what is nested more deeply than a stack reaches is redacted as far as it is shown', () => {
+  const deep = JSON.parse(`${'[{"a":'.repeat(5_000)}"secret"${'}]'.repeat(5_000)}`);
+  const shown = JSON.stringify(redacted({ near: 'secret', deep }, (text) => text.replaceAll('secret', '…')));
+  expect(shown).toContain('"near":"…"');
+  expect(shown).toContain('nested too deeply');
+  expect(shown).not.toContain('secret');
 });

@@ -27,7 +27,13 @@ export interface EventMap {
   /** A configuration was applied or refused. */
   config: { readonly ok: boolean; readonly message: string };
   /** An agent or the operator changed something that affects others: agents, toolsets and the like. */
-  admin: { readonly act: string; readonly agent: string; readonly detail: string };
+  admin: {
+    readonly act: string;
+    readonly agent: string;
+    readonly detail: string;
+    /** The name of the admin token that it was done with; absent if it was none. */
+    readonly by?: string;
+  };
   /** An approval request was created or decided. */
   approval: {
     readonly id: string;
@@ -119,13 +125,17 @@ export function createEvents(redact: (text: string) => string = (text) => text):
 }
 
 /** A copy of the value with every string in it redacted. */
-export function redacted(value: unknown, redact: (text: string) => string): unknown {
+export function redacted(value: unknown, redact: (text: string) => string, depth = 0): unknown {
   if (typeof value === 'string') return redact(value);
   if (value instanceof Error) return redactedError(value, redact);
-  if (Array.isArray(value)) return value.map((one) => redacted(one, redact));
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, redacted(inner, redact)]));
+  // A server can nest more deeply than the stack reaches.
+  if (depth === DEEPEST) return '[nested too deeply to be shown]';
+  if (Array.isArray(value)) return value.map((one) => redacted(one, redact, depth + 1));
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, redacted(inner, redact, depth + 1)]));
 }
+
+const DEEPEST = 500;
 
 const MOST_CAUSES = 10;
 

@@ -1,9 +1,9 @@
 /** Hashes, and the text of a value that they are computed from. */
-import { type BinaryToTextEncoding, createHash } from 'node:crypto';
+import { type BinaryToTextEncoding, hash } from 'node:crypto';
 import { isObject } from './objects.ts';
 
 export function sha256(data: string | Uint8Array, encoding: BinaryToTextEncoding = 'hex'): string {
-  return createHash('sha256').update(data).digest(encoding);
+  return hash('sha256', data, encoding);
 }
 
 /** JSON with the keys of every object sorted: equal texts for equal values. Hashes on disk depend on this form. */

@@ -13,6 +13,8 @@ export interface Credential {
   expires: number | null;
   /** Shared by all credentials that were granted for the same reason, so that one flag revokes them together. */
   readonly revocation: { isRevoked: boolean };
+  /** The real one is not known here: a session was read from the store before its client came. */
+  readonly isStandIn?: true;
 }
 
 /** Who sends a request. Made by `createIdentity`. */
@@ -89,6 +91,7 @@ export function requireNotRevoked({ revocation }: Credential): void {
 
 /** Whether the first credential is valid for longer than the second. */
 export function outlives(first: Credential, second: Credential): boolean {
-  if (second.revocation.isRevoked) return true;
+  // Nobody would revoke a stand-in.
+  if (second.revocation.isRevoked || second.isStandIn === true) return true;
   return second.expires !== null && (first.expires === null || first.expires > second.expires);
 }

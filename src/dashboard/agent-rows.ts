@@ -4,6 +4,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { agentUnknown, openAgentStore } from '../store/agents.ts';
 import type { ApiContext } from './api-context.ts';
 import type { AgentsReport, NewAgentToken } from './api-types.ts';
+import { byOf, type PageSession } from './page-sessions.ts';
 
 export async function agentRows(gateway: Gateway): Promise<AgentsReport> {
   const { config } = gateway;
@@ -42,32 +43,34 @@ interface AgentInput {
 
 export async function addAgent(
   context: ApiContext,
+  session: PageSession,
   { name, description, lifetime }: AgentInput,
 ): Promise<NewAgentToken> {
   const { gateway } = context;
   const store = openAgentStore(gateway.config.dataDir);
   const made = await context.trustTokens(() => store.add(name, description ?? '', lifetime ?? null));
-  await changed(gateway, 'agent_added', name);
+  await changed(gateway, session, 'agent_added', name);
   return made;
 }
 
 export async function rotateAgent(
   context: ApiContext,
+  session: PageSession,
   name: string,
   { grace, lifetime }: { readonly grace?: number | undefined; readonly lifetime?: number | null | undefined },
 ): Promise<NewAgentToken> {
   const { gateway } = context;
   const store = openAgentStore(gateway.config.dataDir);
   const made = await context.trustTokens(() => store.rotate(name, grace ?? 0, lifetime ?? null));
-  await changed(gateway, 'agent_rotated', name);
+  await changed(gateway, session, 'agent_rotated', name);
   return made;
 }
 
-export async function revokeAgent({ gateway }: ApiContext, name: string): Promise<null> {
+export async function revokeAgent({ gateway }: ApiContext, session: PageSession, name: string): Promise<null> {
   const store = openAgentStore(gateway.config.dataDir);
   const wasStored = await store.revoke(name);
   const isConfigured = gateway.config.agents.some((agent) => agent.name === name && agent.tokens.length > 0);
-  if (wasStored) await changed(gateway, 'agent_revoked', name);
+  if (wasStored) await changed(gateway, session, 'agent_revoked', name);
   if (isConfigured)
     throw new GatewayError(
       'usage',
@@ -78,7 +81,7 @@ export async function revokeAgent({ gateway }: ApiContext, name: string): Promis
 }
 
 /** A revoked token must not be good for another moment, so the answer waits. */
-async function changed(gateway: Gateway, act: string, detail: string): Promise<void> {
-  gateway.events.emit('admin', { act, agent: '', detail });
+async function changed(gateway: Gateway, session: PageSession, act: string, detail: string): Promise<void> {
+  gateway.events.emit('admin', { act, agent: '', detail, ...byOf(session) });
   await gateway.change({ tokens: true });
 }

@@ -32,7 +32,7 @@ import { LiveCalls } from './live-calls.ts';
 import { createLogins } from './logins.ts';
 import { namespaceDetail, namespaceRows, removeSecret, secretRows, setSecret } from './namespace-rows.ts';
 import { overview } from './overview.ts';
-import type { PageSession } from './page-sessions.ts';
+import { byOf, type PageSession } from './page-sessions.ts';
 import { serverCard, withProcesses } from './server-cards.ts';
 import { sessionPage } from './session-rows.ts';
 import { createStreams, replicaOf, TOPICS } from './streams.ts';
@@ -98,7 +98,8 @@ export function createApi(context: ApiContext): Api {
     return recording();
   }
 
-  const act = (what: string, detail: string) => gateway.events.emit('admin', { act: what, agent: '', detail });
+  const act = (what: string, detail: string, session: PageSession) =>
+    gateway.events.emit('admin', { act: what, agent: '', detail, ...byOf(session) });
 
   const handlers: Record<EndpointName, ApiHandler> = {
     async session({ session }): Promise<types.SessionInfo> {
@@ -138,16 +139,16 @@ export function createApi(context: ApiContext): Api {
       const { code, expires } = await sessions.makeCode();
       return { url: `${origin}/admin/enter/${code}`, expires: new Date(expires).toISOString() };
     },
-    async record({ request }): Promise<types.Recording> {
+    async record({ request, session }): Promise<types.Recording> {
       const asked = await body(request, recordingSchema);
       recorded = { ...asked, until: Date.now() + asked.minutes * MINUTE };
       clearTimeout(forgetting);
       forgetting = setTimeout(stopRecording, asked.minutes * MINUTE).unref();
-      act('recording_started', `${asked.minutes} minutes`);
+      act('recording_started', `${asked.minutes} minutes`, session);
       return recording();
     },
-    stopRecording() {
-      act('recording_stopped', '');
+    stopRecording({ session }) {
+      act('recording_stopped', '', session);
       return stopRecording();
     },
     overview: () => overview(gateway, context.url(), calls.ticks),
@@ -194,15 +195,16 @@ export function createApi(context: ApiContext): Api {
     policy: () => policyText(gateway),
     dryRun: async ({ request }) => dryRunPolicy(gateway, await body(request, dryRunSchema, gateway.config.limits.body)),
     agents: () => agentRows(gateway),
-    addAgent: async ({ request }) => addAgent(context, await body(request, agentSchema)),
-    rotateAgent: async ({ request, parts: [name = ''] }) =>
-      rotateAgent(context, name, await body(request, rotateSchema)),
-    revokeAgent: ({ parts: [name = ''] }) => revokeAgent(context, name),
+    addAgent: async ({ request, session }) => addAgent(context, session, await body(request, agentSchema)),
+    rotateAgent: async ({ request, session, parts: [name = ''] }) =>
+      rotateAgent(context, session, name, await body(request, rotateSchema)),
+    revokeAgent: ({ session, parts: [name = ''] }) => revokeAgent(context, session, name),
     namespaces: () => namespaceRows(gateway),
     namespace: ({ parts: [name = ''] }) => namespaceDetail(gateway, name),
     secrets: () => secretRows(gateway),
-    setSecret: async ({ request }) => setSecret(gateway, await body(request, secretSchema, MOST_SECRET)),
-    removeSecret: async ({ request }) => removeSecret(gateway, await body(request, secretNameSchema)),
+    setSecret: async ({ request, session }) =>
+      setSecret(gateway, session, await body(request, secretSchema, MOST_SECRET)),
+    removeSecret: async ({ request, session }) => removeSecret(gateway, session, await body(request, secretNameSchema)),
     logs({ query }): types.LogsReport {
       const source = query.get('source');
       const words = wordsOf(query.get('q'));
@@ -216,41 +218,41 @@ export function createApi(context: ApiContext): Api {
     usage: ({ query }) => auditUsage(gateway, query),
     verifyAudit: () => verifyAll(gateway),
     logins: () => logins.list(),
-    startLogin: ({ parts: [server = ''] }) => logins.start(server),
-    logOut: ({ parts: [server = ''] }) => logins.end(server),
+    startLogin: ({ session, parts: [server = ''] }) => logins.start(server, session),
+    logOut: ({ session, parts: [server = ''] }) => logins.end(server, session),
     async registry({ query }): Promise<types.RegistryReport> {
       const { searchRegistry } = await import('../manager/installer/install.ts');
       const servers = await searchRegistry(query.get('q') ?? '', gateway.config, work());
       return { registry: gateway.config.registry.url, servers };
     },
-    async install({ request }): Promise<types.InstallServerReport> {
+    async install({ request, session }): Promise<types.InstallServerReport> {
       const { package: wanted, namespace, kind, inputs = {} } = await body(request, installSchema);
       const { installFromRegistry } = await import('../manager/installer/install.ts');
       const asked = { package: wanted, namespace, mode: 'attach', inputs, kind: kind ?? null, version: null } as const;
       const result = await installFromRegistry(asked, gateway.config, work(), context.trustServers([namespace]));
       if (!('installed' in result)) throw new GatewayError('internal', 'The registry was asked for something else.');
       if (!result.installed) return { installed: false, error: result.error, inputs: result.inputs };
-      act('server_installed', `${result.name} ${result.version} as ${namespace}`);
+      act('server_installed', `${result.name} ${result.version} as ${namespace}`, session);
       await gateway.change({ config: 'file', folders: true });
       const { name, version, file, secrets_needed: secrets, notes } = result;
       return { installed: true, name, version, namespace, file, secrets, notes };
     },
-    async restart({ parts: [key = ''] }) {
+    async restart({ session, parts: [key = ''] }) {
       const restarted = await gateway.restart(key);
       if (!restarted)
         throw new GatewayError(
           'path_unknown',
           `There is no server ${JSON.stringify(key.slice(0, 80))} that can be restarted.`,
         );
-      act('server_restarted', key);
+      act('server_restarted', key, session);
       const status = gateway.statuses().find((one) => one.key === key);
       if (status === undefined) throw new GatewayError('path_unknown', 'The server is gone.');
       return withProcesses([serverCard(gateway, status)])[0];
     },
-    async reload(): Promise<types.ReloadReport> {
+    async reload({ session }): Promise<types.ReloadReport> {
       const report = await gateway.change({ config: 'file', folders: true, secrets: true, tokens: true });
       const { restarted } = await report.settled;
-      act('reload', '');
+      act('reload', '', session);
       const failures = report.failures.map(({ name, error }) => ({ source: name, message: String(error) }));
       const refused = report.refused === null ? [] : [{ source: 'configuration', message: report.refused }];
       const problems = [...refused, ...report.problems, ...failures].map(({ source, message }) => ({

@@ -13,7 +13,7 @@ import type { Api, ApiHandler } from './api.ts';
 import type { DashboardOptions } from './api-context.ts';
 import { ENDPOINTS, type Endpoint, type EndpointName } from './endpoints.ts';
 import { asRequest, createPassing, type PassedRequest } from './home-replica.ts';
-import { createPageSessions, type PageSession } from './page-sessions.ts';
+import { byOf, createPageSessions, type PageSession } from './page-sessions.ts';
 
 export interface Dashboard extends DashboardPort {
   /** The gateway listens here now: the URL of its MCP endpoint. */
@@ -145,8 +145,9 @@ export function createDashboard(gateway: Gateway, options: DashboardOptions): Da
       async handle(request, response, headers) {
         const { readKey } = await import('./read-key.ts');
         const { key, isForm } = await readKey(request);
-        const cookie = await sessions.enterWith(key, request);
-        gateway.events.emit('admin', { act: 'dashboard_entered', agent: '', detail: 'with a key' });
+        const { cookie, who } = await sessions.enterWith(key, request);
+        const detail = 'with a key';
+        gateway.events.emit('admin', { act: 'dashboard_entered', agent: '', detail, ...byOf({ who }) });
         const all = [...headers, 'set-cookie', cookie];
         if (isForm) sendEntered(response, all, '../');
         else response.writeHead(204, [...all, 'cache-control', 'no-store']).end();

@@ -8,11 +8,12 @@ import type { HttpLaunch } from '../sources/http.ts';
 import { findKey, keyMissing } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
 import type { LoginRow, LoginsReport, StartedLoginReport } from './api-types.ts';
+import { byOf, type PageSession } from './page-sessions.ts';
 
 export interface PageLogins {
   list(): Promise<LoginsReport>;
-  start(server: string): Promise<StartedLoginReport>;
-  end(server: string): Promise<null>;
+  start(server: string, session: PageSession): Promise<StartedLoginReport>;
+  end(server: string, session: PageSession): Promise<null>;
 }
 
 /** How long a person may take; `asked-login.ts` ends it. */
@@ -40,7 +41,7 @@ export function createLogins(gateway: Gateway, changed: () => void): PageLogins 
     return found;
   }
 
-  async function start(key: string): Promise<StartedLoginReport> {
+  async function start(key: string, session: PageSession): Promise<StartedLoginReport> {
     const config = find(key);
     if (!canLogIn(config))
       throw new GatewayError('usage', `Nobody logs in to "${key}": its configuration says how it gets its token.`);
@@ -75,7 +76,7 @@ export function createLogins(gateway: Gateway, changed: () => void): PageLogins 
       failures.delete(key);
       done
         .then(
-          () => gateway.events.emit('admin', { act: 'logged_in', agent: '', detail: key }),
+          () => gateway.events.emit('admin', { act: 'logged_in', agent: '', detail: key, ...byOf(session) }),
           (error: unknown) => failures.set(key, gateway.redact(messageOf(error))),
         )
         .finally(() => {
@@ -114,7 +115,7 @@ export function createLogins(gateway: Gateway, changed: () => void): PageLogins 
       const key = await findKey(gateway.config.vault).catch(() => null);
       return { servers: rows, unusable: key === null ? keyMissing().message : null };
     },
-    async end(key) {
+    async end(key, session) {
       const name = loginName(find(key).key);
       const text = (await store().read()).logins.get(name);
       if (text === undefined) throw new GatewayError('path_unknown', `Nobody is logged in to "${key}".`);
@@ -126,7 +127,7 @@ export function createLogins(gateway: Gateway, changed: () => void): PageLogins 
       const guard = await createGuard(made.url);
       await revoke(made, { settings: { grant: 'login' }, guard }).finally(() => guard.close());
       await store().setLogin(name, null);
-      gateway.events.emit('admin', { act: 'logged_out', agent: '', detail: key });
+      gateway.events.emit('admin', { act: 'logged_out', agent: '', detail: key, ...byOf(session) });
       await gateway.change({ secrets: true });
       changed();
       return null;

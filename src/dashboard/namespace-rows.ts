@@ -20,6 +20,7 @@ import type {
   SecretRow,
   SecretsReport,
 } from './api-types.ts';
+import { byOf, type PageSession } from './page-sessions.ts';
 
 const storeOf = ({ config }: Gateway) => openSecretStore(config.dataDir, config.vault);
 
@@ -161,18 +162,20 @@ export async function secretRows(gateway: Gateway): Promise<SecretsReport> {
 
 export async function setSecret(
   gateway: Gateway,
+  session: PageSession,
   { name, scope, value }: { readonly name: string; readonly scope: string; readonly value: string },
 ): Promise<SecretRow> {
   const problem = nameProblem(name);
   if (problem !== null) throw new GatewayError('params_invalid', problem);
   await storeOf(gateway).set(name, scopeOf(scope), value);
-  gateway.events.emit('admin', { act: 'secret_set', agent: '', detail: `${name} (${scope})` });
+  gateway.events.emit('admin', { act: 'secret_set', agent: '', detail: `${name} (${scope})`, ...byOf(session) });
   await gateway.change({ secrets: true });
   return { name, scope, status: 'set', updated: new Date().toISOString(), wantedBy: [] };
 }
 
 export async function removeSecret(
   gateway: Gateway,
+  session: PageSession,
   { name, scope }: { readonly name: string; readonly scope: string },
 ): Promise<null> {
   const wasThere = await storeOf(gateway).remove(name, scopeOf(scope));
@@ -181,7 +184,7 @@ export async function removeSecret(
       'path_unknown',
       `There is no secret ${JSON.stringify(name.slice(0, 80))} of ${JSON.stringify(scope.slice(0, 80))}.`,
     );
-  gateway.events.emit('admin', { act: 'secret_removed', agent: '', detail: `${name} (${scope})` });
+  gateway.events.emit('admin', { act: 'secret_removed', agent: '', detail: `${name} (${scope})`, ...byOf(session) });
   await gateway.change({ secrets: true });
   return null;
 }

@@ -1,7 +1,7 @@
 /**
  * Browsers that were let in. A one-time link, the operator key or an admin token is exchanged for a cookie. Sessions are
- * kept in memory only, that of all replicas, few of them and not for long. They end with a log-out, with another operator key, and with the
- * admin token that they were opened with.
+ * kept in memory only, that of all replicas, few of them and not for long. They end with a log-out, with another operator
+ * key, and with the admin token that they were opened with.
  */
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -26,6 +26,8 @@ export interface PageSession {
 interface KeptSession extends PageSession {
   /** Stands for the operator key that was valid then. */
   readonly stamp: string;
+  /** The hash of the admin token that it was opened with; null if that was the operator key, or a link. */
+  readonly token: string | null;
   readonly lastUsed: number;
   /** What it is kept under. */
   readonly key: string;
@@ -41,15 +43,15 @@ export interface PageSessions {
   makeCode(): Promise<{ readonly code: string; readonly expires: number }>;
   /** The cookie for a code. Throws if it was used, is too old, or was never made. */
   enter(code: string, request: IncomingMessage): Promise<string>;
-  /** The cookie for the operator key or an admin token. */
-  enterWith(key: string, request: IncomingMessage): Promise<string>;
+  /** The cookie for the operator key or an admin token, and who has entered. */
+  enterWith(key: string, request: IncomingMessage): Promise<{ readonly cookie: string; readonly who: string }>;
   /** The session of a request; null if it has no cookie. Throws if the session is over or another page sent it. */
   find(request: IncomingMessage): Promise<PageSession | null>;
   /** The holder of the admin token that is the bearer of a request; null if it is none. */
   tokenHolder(request: IncomingMessage): Promise<PageSession | null>;
   /** The holder of the operator key, who was let in with it. */
   keyHolder(): Promise<PageSession>;
-  /** Whether the session, or the holder of a key, may still look. */
+  /** Whether the session, or the holder of a key, may still look. False if that cannot be found out. Never rejects. */
   isValid(session: PageSession): Promise<boolean>;
   /** Ends the session of a request. Returns the cookie that removes its cookie. */
   leave(request: IncomingMessage): Promise<string>;
@@ -80,12 +82,12 @@ export function createPageSessions(config: () => Config, env: EnvVars, replica: 
 
   const stampNow = async () => sign(await operatorKey(env), ['page session']);
 
-  async function open(who: string, request: IncomingMessage): Promise<string> {
-    const token = randomBytes(32).toString('base64url');
+  async function open(who: string, token: string | null, request: IncomingMessage): Promise<string> {
+    const cookie = randomBytes(32).toString('base64url');
     const now = Date.now();
-    const key = sha256(token);
-    await sessions.set(key, { who, expires: now + LIFE, stamp: await stampNow(), lastUsed: now, key });
-    return `${cookieOf(token, request)}; Max-Age=${LIFE / 1_000}`;
+    const key = sha256(cookie);
+    await sessions.set(key, { who, expires: now + LIFE, stamp: await stampNow(), token, lastUsed: now, key });
+    return `${cookieOf(cookie, request)}; Max-Age=${LIFE / 1_000}`;
   }
 
   /** The name has nothing of a port: cookies have none, and other gateways on this machine have other names. */
@@ -116,26 +118,32 @@ export function createPageSessions(config: () => Config, env: EnvVars, replica: 
     const now = Date.now();
     if (now >= session.expires || now - session.lastUsed > IDLE) return false;
     if (session.stamp !== (await stampNow())) return false;
-    return session.who === OPERATOR || (await adminNames()).includes(session.who);
+    // By the token and not by its name: rotating a stolen token must also end the sessions of the thief.
+    return session.token === null || (await adminWith(session.token)) === session.who;
   }
 
   /** Every use is not written down: other replicas are told of it. */
   async function use(session: KeptSession): Promise<void> {
     const now = Date.now();
-    if (now - session.lastUsed > NOTED) await sessions.set(session.key, { ...session, lastUsed: now });
+    if (now - session.lastUsed <= NOTED) return;
+    // While the store is away it is only not written down.
+    await sessions.set(session.key, { ...session, lastUsed: now }).catch(() => {});
   }
 
-  async function adminNames(): Promise<string[]> {
-    const now = new Date().toISOString();
-    const known = (await openAdminStore(config().dataDir).read()) ?? [];
-    return known
-      .filter(({ tokens }) => tokens.some(({ expires }) => expires === null || expires > now))
-      .map(({ name }) => name);
+  async function mayLook(session: PageSession): Promise<boolean> {
+    if ('isStillGood' in session) return (session as HolderSession).isStillGood();
+    if (!('stamp' in session)) return true;
+    const kept = sessions.get((session as KeptSession).key);
+    if (kept === undefined || !(await isKept(kept))) return false;
+    await use(kept);
+    return true;
   }
 
   async function adminOf(token: string): Promise<string | null> {
-    if (!token.startsWith('tg_')) return null;
-    const hash = sha256(token);
+    return token.startsWith('tg_') ? adminWith(sha256(token)) : null;
+  }
+
+  async function adminWith(hash: string): Promise<string | null> {
     const now = new Date().toISOString();
     const known = (await openAdminStore(config().dataDir).read()) ?? [];
     const found = known.find(({ tokens }) =>
@@ -181,7 +189,7 @@ export function createPageSessions(config: () => Config, env: EnvVars, replica: 
           'unauthorized',
           'This link was used already, or is older than 5 minutes. Run toolgate dashboard for another one.',
         );
-      return open(OPERATOR, request);
+      return open(OPERATOR, null, request);
     },
     async enterWith(key, request) {
       const now = Date.now();
@@ -192,9 +200,10 @@ export function createPageSessions(config: () => Config, env: EnvVars, replica: 
         throw new GatewayError('rate_limited', 'Too many wrong keys were entered. Try again in a minute.', {
           details: { retryAfter: 60 },
         });
-      if (isOperatorKey(key, await operatorKey(env))) return open(OPERATOR, request);
+      if (isOperatorKey(key, await operatorKey(env)))
+        return { cookie: await open(OPERATOR, null, request), who: OPERATOR };
       const admin = await adminOf(key);
-      if (admin !== null) return open(admin, request);
+      if (admin !== null) return { cookie: await open(admin, sha256(key), request), who: admin };
       tries.count++;
       wrong.set(address, tries);
       throw new GatewayError('unauthorized', 'That is neither the operator key nor an admin token.');
@@ -224,14 +233,8 @@ export function createPageSessions(config: () => Config, env: EnvVars, replica: 
       const stamp = await stampNow();
       return holder(OPERATOR, async () => stamp === (await stampNow()));
     },
-    async isValid(session) {
-      if ('isStillGood' in session) return (session as HolderSession).isStillGood();
-      if (!('stamp' in session)) return true;
-      const kept = sessions.get((session as KeptSession).key);
-      if (kept === undefined || !(await isKept(kept))) return false;
-      await use(kept);
-      return true;
-    },
+    // A stream asks while nobody waits for an answer: a file of tokens with a mistake must not end the gateway.
+    isValid: (session) => mayLook(session).catch(() => false),
     async leave(request) {
       const key = keyOf(request);
       if (key !== null) await sessions.take(key);
@@ -244,6 +247,11 @@ export function createPageSessions(config: () => Config, env: EnvVars, replica: 
 }
 
 const OPERATOR = 'operator';
+
+/** For the audit: whose admin token it was. */
+export function byOf({ who }: Pick<PageSession, 'who'>): { readonly by?: string } {
+  return who === OPERATOR ? {} : { by: who };
+}
 
 function holder(who: string, isStillGood: () => Promise<boolean>): HolderSession {
   return { who, expires: Number.POSITIVE_INFINITY, isStillGood };

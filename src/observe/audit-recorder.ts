@@ -124,8 +124,9 @@ export class AuditRecorder implements Recorder {
   }
 
   /** Records an administrative act. Agent and detail may be empty. */
-  act(act: string, agent: string, detail: string): void {
-    this.log.write(this.#actLine(act, agent, detail));
+  act(act: string, agent: string, detail: string, by = ''): void {
+    const about = by === '' ? '' : `,"by":${printText(by, this.#redact)}`;
+    this.log.write(this.#actLine(act, agent, detail, about));
   }
 
   /** Records that a server changed a definition. */

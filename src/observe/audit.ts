@@ -49,7 +49,7 @@ export class Audit implements CallAudit {
       events.on('config', ({ ok, message }) =>
         this.recorder?.act(ok ? 'config_applied' : 'config_refused', '', message),
       ),
-      events.on('admin', ({ act, agent, detail }) => this.recorder?.act(act, agent, detail)),
+      events.on('admin', ({ act, agent, detail, by }) => this.recorder?.act(act, agent, detail, by)),
       events.on('approval', ({ id, state, agent, tool, by, reason }) =>
         this.recorder?.act(`approval_${state}`, agent, `${tool} (${id}), by ${by}${reason && `: ${reason}`}`),
       ),

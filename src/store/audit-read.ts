@@ -37,6 +37,8 @@ export interface AuditRecord {
   readonly begun?: string;
   /** What was done, for an administrative act. */
   readonly act?: string;
+  /** The name of the admin token that it was done with. */
+  readonly by?: string;
   readonly detail?: string;
 }
 

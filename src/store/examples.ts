@@ -5,6 +5,7 @@
  */
 import { join } from 'node:path';
 import { jsonFile } from '../base/json-file.ts';
+import { getOrMake } from '../base/memo.ts';
 import { isObject, toObject } from '../base/objects.ts';
 import { type Examples, NO_EXAMPLES } from '../catalog/search/examples.ts';
 import { writeIgnoreFile } from './ignore-file.ts';
@@ -34,6 +35,8 @@ export interface ExampleStore {
 }
 
 const MOST = { queries: 20, tools: 500, owners: 50, characters: 200 };
+/** Characters of everything that one owner has learned: all of it is written with each example. */
+const MOST_OF_OWNER = 100_000;
 
 export function openExamples(dataDir: string, failed: (error: unknown) => void): ExampleStore {
   const file = jsonFile(join(dataDir, 'search-examples.json'), 'a list of learned examples', readLearned);
@@ -87,10 +90,9 @@ export function openExamples(dataDir: string, failed: (error: unknown) => void):
       const tools = new Map(before);
       tools.delete(tool);
       tools.set(tool, [...queries, text].slice(-MOST.queries));
-      const kept = new Map([...tools].slice(-MOST.tools));
       known().delete(key);
-      known().set(key, kept);
-      if (known().size > MOST.owners) known().delete(known().keys().next().value!);
+      known().set(key, newest(tools));
+      if (known().size > MOST.owners) known().delete(oldestOfMany([...known().keys()]));
       save();
     },
     all,
@@ -102,6 +104,25 @@ export function openExamples(dataDir: string, failed: (error: unknown) => void):
       await written;
     },
   };
+}
+
+/** What fits, the tools that were learned last first. */
+function newest(tools: Examples): Examples {
+  let left = MOST_OF_OWNER;
+  const fit = [...tools].slice(-MOST.tools).reverse();
+  const end = fit.findIndex(([tool, queries]) => {
+    left -= tool.length + queries.reduce((sum, query) => sum + query.length, 0);
+    return left < 0;
+  });
+  return new Map((end < 0 ? fit : fit.slice(0, end)).reverse());
+}
+
+/** The oldest of the agent that has the most. An agent that works on many tasks must not push out what others learned. */
+function oldestOfMany(keys: readonly string[]): string {
+  const byAgent = new Map<string, string[]>();
+  for (const key of keys) getOrMake(byAgent, (JSON.parse(key) as [string])[0], () => []).push(key);
+  const [most] = [...byAgent.values()].sort((a, b) => b.length - a.length);
+  return most![0]!;
 }
 
 function keyOf({ agent, view }: ExampleOwner): string {

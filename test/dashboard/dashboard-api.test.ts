@@ -1,10 +1,13 @@
 /** The API behind the dashboard: every address with what it should answer, what it refuses, and who may use it. */
 
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse, stringify } from 'smol-toml';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type * as types from '../../src/dashboard/api-types.ts';
 import { ENDPOINTS, type Endpoint } from '../../src/dashboard/endpoints.ts';
+import { openAdminStore } from '../../src/store/agents.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
@@ -452,4 +455,115 @@ it('no address can be used with the token of an agent, or without one', async ()
     await asAgent.body?.cancel();
     await asNobody.body?.cancel();
   }
+});
+
+/** Every address for those who manage the gateway, with the methods that it takes. */
+const ADDRESSES: readonly (readonly [method: string, path: string, keyOnly: boolean])[] = [
+  ...(ENDPOINTS as readonly Endpoint[]).map(
+    ({ method, path, keyOnly }) =>
+      [method.toUpperCase(), path.slice(1).replace(/\*/g, 'no-such-thing'), keyOnly === true] as const,
+  ),
+  ['GET', 'status', false],
+  ['GET', 'tools/a_echo', false],
+  ['POST', 'tools/a_echo', false],
+  ['POST', 'commands/list', false],
+  ['GET', 'approvals', false],
+  ['POST', 'approvals/no-such-thing', false],
+];
+
+const REFUSED = expect.toBeOneOf([401, 403]);
+
+it('each role has exactly its addresses, and a cookie changes things only from the page', async () => {
+  const own = await startHttp({
+    config: `${CONFIG}
+[security.people.ann]
+key_sha256 = ["${createHash('sha256').update('the-key-of-ann-0123456789').digest('hex')}"]
+[agents.boss]
+token = "the-token-of-an-admin-among-agents"
+[http]
+admins = ["boss"]
+`,
+    env: { TOOLGATE_OPERATOR_KEY: KEY },
+  });
+  const admins = openAdminStore(join(own.cwd, '.toolgate'));
+  const { token } = await admins.add('eve', '', null);
+  const revoked = await admins.add('gone', '', null);
+  const enter = async (key: string) => {
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ key }) };
+    const entered = await fetch(`${own.origin}/admin/session`, init);
+    return entered.headers.get('set-cookie')!.split(';')[0]!;
+  };
+  const [cookie, over] = [await enter(KEY), await enter(revoked.token)];
+  await admins.revoke('gone');
+  const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+  const statusOf = async (method: string, path: string, headers: Record<string, string>) => {
+    const gone = new AbortController();
+    const { status } = await fetch(`${own.origin}/admin/${path}`, { method, headers, signal: gone.signal });
+    gone.abort();
+    return status;
+  };
+  const outsiders = {
+    agent: bearer(TOKEN),
+    'an admin among agents': bearer('the-token-of-an-admin-among-agents'),
+    'a revoked admin': bearer(revoked.token),
+    'a session of a revoked admin': { cookie: over, 'x-toolgate-page': '1' },
+    'an invented session': { cookie: `${cookie.split('=')[0]}=x`, 'x-toolgate-page': '1' },
+    'an agent that sends the header of the page': { ...bearer(TOKEN), 'x-toolgate-page': '1' },
+    'a page of another site': { cookie, 'x-toolgate-page': '1', origin: 'https://evil.example' },
+    'a page of another port': { cookie, 'x-toolgate-page': '1', 'sec-fetch-site': 'same-site' },
+    'a sandboxed page': { cookie, 'x-toolgate-page': '1', origin: 'null' },
+  };
+  for (const [method, path, keyOnly] of ADDRESSES) {
+    for (const [who, headers] of Object.entries(outsiders))
+      expect([who, method, path, await statusOf(method, path, headers)]).toEqual([who, method, path, REFUSED]);
+    const isPersons = path.startsWith('approvals');
+    const asPerson = await statusOf(method, path, bearer('the-key-of-ann-0123456789'));
+    expect(['ann', method, path, [401, 403].includes(asPerson)]).toEqual(['ann', method, path, !isPersons]);
+    if (keyOnly)
+      for (const headers of [bearer(token), { cookie, 'x-toolgate-page': '1' }])
+        expect([path, await statusOf(method, path, headers)]).toEqual([path, REFUSED]);
+    if (method !== 'GET')
+      expect([method, path, await statusOf(method, path, { cookie })]).toEqual([method, path, REFUSED]);
+  }
+});
+
+it('a result that is nested more deeply than a stack reaches is shown as far as it goes', async () => {
+  const deep = `${'{"a":'.repeat(9_000)}1${'}'.repeat(9_000)}`;
+  const body = { kind: 'tool', name: 'a_raw', arguments: { json: `{"content":[],"more":${deep}}` }, agent: null };
+  const seen: Any[] = [];
+  for await (const event of events(await send('tries', { method: 'POST', body }))) seen.push(event);
+  expect(seen.at(-1).name).toBe('result');
+  expect(JSON.stringify(seen.at(-1).data)).toContain('nested too deeply to be shown');
+  expect((await ask<types.SessionInfo>('session')).who).toBe('operator');
+});
+
+it('the audit says whose admin token it was, and nobody can name somebody else', async () => {
+  const own = await startHttp({ config: CONFIG, env: { TOOLGATE_OPERATOR_KEY: KEY } });
+  const { token } = await openAdminStore(join(own.cwd, '.toolgate')).add('eve', '', null);
+  const send = (path: string, body: object, key: string) =>
+    fetch(`${own.origin}/admin/${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  await send('agents', { name: 'one', lifetime: null }, token);
+  await send('agents', { name: 'two', lifetime: null }, KEY);
+  const calling = send('tries', { kind: 'tool', name: 'a_count', arguments: {}, agent: 'ci' }, KEY);
+  const { id } = await waitFor(async () => {
+    const asked = await fetch(`${own.origin}/admin/approvals`, { headers: { authorization: `Bearer ${KEY}` } });
+    return ((await asked.json()) as { approvals: { id: string }[] }).approvals[0] ?? null;
+  });
+  expect((await send(`approvals/${id}`, { decision: 'approve', by: 'ann' }, token)).status).toBe(200);
+  expect(await (await calling).text()).toContain('event: result');
+  const recorded = async (words: string) => {
+    const headers = { authorization: `Bearer ${KEY}` };
+    const page = await fetch(`${own.origin}/admin/audit?kind=admin&q=${words}`, { headers });
+    return ((await page.json()) as types.AuditPage).records.map(({ act, detail, by }: Any) => ({ act, detail, by }));
+  };
+  await waitFor(async () => (await recorded('approval_approved')).length === 1);
+  // Those without a name are of the file, which does not say who changed it.
+  expect((await recorded('agent_added')).filter(({ by }) => by !== undefined)).toEqual([
+    { act: 'agent_added', detail: 'one', by: 'eve' },
+  ]);
+  expect((await recorded('approval_approved'))[0]!.detail).toMatch(/by eve$/);
 });

@@ -1,6 +1,7 @@
 /** Getting into the dashboard: links that work once, cookies of this site only, changes from its own page only. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { schemasText } from '../../scripts/api-schemas.mjs';
 import { createPageSessions } from '../../src/dashboard/page-sessions.ts';
@@ -202,6 +203,46 @@ it('what was opened with a token or a key in a header lasts as long as that is v
   await store.revoke('ann');
   given.TOOLGATE_OPERATOR_KEY = 'another-key-of-the-operator';
   expect([await sessions.isValid(ann), await sessions.isValid(operator)]).toEqual([false, false]);
+});
+
+it('a session ends with its token, even if a later token has the same name', async () => {
+  const dataDir = tempFolder();
+  const config = { dataDir, file: null, http: { publicUrl: null } } as unknown as Config;
+  const sessions = createPageSessions(() => config, { TOOLGATE_OPERATOR_KEY: KEY }, null);
+  const store = openAdminStore(dataDir);
+  const asked = (cookie = '') => ({ socket: { remoteAddress: '127.0.0.1' }, headers: { cookie } }) as never;
+  const openWith = async (token: string) => (await sessions.enterWith(token, asked())).cookie.split(';')[0]!;
+  const isOver = async (cookie: string) => (await sessions.find(asked(cookie)).catch(() => null)) === null;
+  for (const name of ['ann', 'operator']) {
+    const stolen = (await store.add(name, '', null)).token;
+    const thief = await openWith(stolen);
+    const second = await openWith(stolen);
+    expect([await isOver(thief), await isOver(second)]).toEqual([false, false]);
+    const { token } = await store.rotate(name, 0, null);
+    const own = await openWith(token);
+    expect([await isOver(thief), await isOver(own)]).toEqual([true, false]);
+    // Nobody has looked at it in between.
+    await store.revoke(name);
+    await store.add(name, '', null);
+    expect([await isOver(second), await isOver(own)]).toEqual([true, true]);
+  }
+});
+
+it('a file of tokens or a key that cannot be read ends what was opened, and not the gateway', async () => {
+  const dataDir = tempFolder();
+  const given = { TOOLGATE_OPERATOR_KEY: KEY };
+  const config = { dataDir, file: null, http: { publicUrl: null } } as unknown as Config;
+  const sessions = createPageSessions(() => config, given, null);
+  const { token } = await openAdminStore(dataDir).add('ann', '', null);
+  const asked = (headers: Record<string, string>) => ({ socket: {}, headers }) as never;
+  const { cookie } = await sessions.enterWith(token, asked({}));
+  const kept = (await sessions.find(asked({ cookie: cookie.split(';')[0]! })))!;
+  const holder = (await sessions.tokenHolder(asked({ authorization: `Bearer ${token}` })))!;
+  const operator = await sessions.keyHolder();
+  writeFileSync(join(dataDir, 'admins.json'), '{"agents": [');
+  expect([await sessions.isValid(kept), await sessions.isValid(holder)]).toEqual([false, false]);
+  given.TOOLGATE_OPERATOR_KEY = 'short';
+  expect(await sessions.isValid(operator)).toBe(false);
 });
 
 it('somebody who enters wrong keys keeps out only themselves', async () => {

@@ -20,6 +20,8 @@ beforeAll(async () => {
   provider = await startProvider();
   guarded = await startGuarded(provider.issuer);
   const config = `controls = []
+[http]
+allowed_origins = ["https://partner.example"]
 [agents.ada]
 token = "${ADA}"
 [agents.bob]
@@ -133,6 +135,11 @@ describe('the page', () => {
     const foreign = { origin: 'https://evil.example' };
     const form = { act: 'login', server: 'remote', proof: ada.proof };
     expect((await ada.visit(page(), form, foreign)).status).toBe(403);
+    // A page that may call tools could otherwise open a link of its own in the browser of somebody else.
+    const ticket = new URL(await linkFor(BOB)).searchParams.get('ticket')!;
+    for (const sent of [{ ticket }, form])
+      expect((await openBrowser()(page(), sent, { origin: 'https://partner.example' })).status).toBe(403);
+    expect((await openBrowser()(page(), { ticket }, { origin: gateway.origin })).status).toBe(200);
     expect((await ada.visit(page(), { ...form, server: 'secluded' })).text).toContain(
       'There is no such server for you.',
     );

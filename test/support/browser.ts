@@ -26,6 +26,8 @@ export interface Dashboard {
   readonly problems: string[];
   /** Every address that it asked for. */
   readonly asked: string[];
+  /** Milliseconds from the start of the navigation, by the link, until the first rows were drawn. */
+  firstRows(): Promise<number>;
   /** Opens a view and waits for its title. */
   show(view: string): Promise<void>;
 }
@@ -39,6 +41,16 @@ export async function openBrowser(): Promise<Any> {
   atEnd(() => browser.close());
   return browser;
 }
+
+/** Notes when the first rows of a table are on the screen: in the second frame after they were made. */
+const NOTE_FIRST_ROWS = `{
+  const look = new MutationObserver(() => {
+    if (!document.querySelector('.rows [role=row]')) return;
+    look.disconnect();
+    requestAnimationFrame(() => requestAnimationFrame(() => { globalThis.firstRows = performance.now(); }));
+  });
+  look.observe(document, { childList: true, subtree: true });
+}`;
 
 /** A link that lets one browser in. */
 export async function linkTo(gateway: HttpGateway): Promise<string> {
@@ -74,15 +86,17 @@ export async function enterDashboard(browser: Any, gateway: HttpGateway, looks: 
     if (message.type() === 'error' && !/status of (4|503)/.test(message.text())) problems.push(message.text());
   });
   page.on('request', (request: Any) => asked.push(request.url()));
+  await page.addInitScript(NOTE_FIRST_ROWS);
   await page.goto(await linkTo(gateway));
   await page.locator('h1').waitFor();
+  const firstRows = async () => (await page.waitForFunction('globalThis.firstRows')).jsonValue();
   const show = async (view: string) => {
     await page.evaluate((hash: string) => {
       (globalThis as Any).location.hash = hash;
     }, `#/${view}`);
     await page.locator('h1').first().waitFor();
   };
-  return { page, problems, asked, show };
+  return { page, problems, asked, firstRows, show };
 }
 
 let axe: string | undefined;

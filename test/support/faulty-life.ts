@@ -101,6 +101,7 @@ export async function startLife(options: { readonly packages?: boolean } = {}): 
     await waitFor(asked, patience).catch(() => {
       throw new Error(`${name} does not answer ${text}: ${last}`);
     });
+    return last;
   };
   const cli = async (args: string[], more: Parameters<typeof runCli>[1] = {}) => {
     const { code, stderr } = await runCli(args, {
@@ -122,9 +123,8 @@ export async function startLife(options: { readonly packages?: boolean } = {}): 
       await until('x_whoami', `"${name}"`, patience);
     },
     async 'a server that died'(patience) {
-      await until('s_whoami', '"pid"', patience);
-      const { text } = await callTool(gateway.url, 's_whoami');
-      const { pid } = JSON.parse(text) as { pid: number };
+      // By the answer that had it: the next call may be told that the server of an earlier act has just died.
+      const { pid } = JSON.parse(await until('s_whoami', '"pid"', patience)) as { pid: number };
       process.kill(pid, 'SIGKILL');
       await until('s_whoami', '"pid"', patience, `"pid":${pid},`);
     },

@@ -1,6 +1,6 @@
 /** Budgets and kept results that all replicas share. While the store is away, each replica allows its part of a budget. */
+import { createHmac } from 'node:crypto';
 import { GatewayError } from '../../base/errors.ts';
-import { sha256 } from '../../base/hash.ts';
 import type { Entry } from '../../catalog/entry.ts';
 import type { StoreConfig } from '../../config/store.ts';
 import type { Message } from '../../protocol/message.ts';
@@ -34,6 +34,8 @@ const DAY = 86_400_000;
 export function createSharedBudgets(replica: Replica, config: () => StoreConfig | null): SharedBudgets {
   const { store } = replica;
   const placeOf = (key: string) => `result:${key}`;
+  /** Who reads the store must not be able to find out by trying which arguments were sent. */
+  const [secret] = replica.keysFor('results');
 
   async function find(key: string): Promise<CachedResult | null> {
     const sealed = await store.findResult(key);
@@ -56,7 +58,8 @@ export function createSharedBudgets(replica: Replica, config: () => StoreConfig 
     keyOf(entry, { bytes, argumentsStart, argumentsEnd, taskStart, stateStart }) {
       if (taskStart >= 0 || stateStart >= 0 || argumentsEnd - argumentsStart > MOST_ARGUMENTS) return null;
       const args = argumentsStart < 0 ? '{}' : canonical(bytes, argumentsStart, argumentsEnd);
-      return sha256(JSON.stringify([entry.sourceKey, entry.item.name, entry.item.hash, args]), 'base64url');
+      const named = JSON.stringify([entry.sourceKey, entry.item.name, entry.item.hash, args]);
+      return createHmac('sha256', secret!).update(named).digest('base64url');
     },
     async spend(rates, days, key) {
       const today = Math.floor(Date.now() / DAY);

@@ -152,7 +152,9 @@ export class HttpFront {
     headers: readonly string[],
   ): Promise<void> {
     const { gateway, authenticator } = this.options;
-    const isOperator = (await hasOperatorKey(request, gateway.env)) || (await this.#isVisitor(route, request));
+    const isKey = await hasOperatorKey(request, gateway.env);
+    const visitor = isKey ? null : await this.#visitor(route, request);
+    const isOperator = isKey || visitor !== null;
     const person = isOperator || route.takesPeople !== true ? null : personOf(request, gateway.config.security.people);
     const isAdmitted = isOperator || person !== null;
     if (!isAdmitted) await authenticator.identify(request);
@@ -161,14 +163,14 @@ export class HttpFront {
       throw new GatewayError('forbidden', "Send the gateway's operator key as the bearer token.", {
         rule: 'operator key',
       });
-    await route.handle(request, response, headers, person);
+    await route.handle(request, response, headers, person, visitor);
   }
 
-  /** Whether the dashboard has let the sender in. */
-  async #isVisitor({ keyOnly }: OperatorRoute, request: IncomingMessage): Promise<boolean> {
+  /** Whom the dashboard has let in; null if nobody. */
+  async #visitor({ keyOnly }: OperatorRoute, request: IncomingMessage): Promise<string | null> {
     const { dashboard, gateway } = this.options;
-    if (dashboard === null || keyOnly === true || !gateway.config.http.dashboard) return false;
-    return (await dashboard.admit(request)) !== null;
+    if (dashboard === null || keyOnly === true || !gateway.config.http.dashboard) return null;
+    return dashboard.admit(request);
   }
 
   #require({ methods, isEnabled }: Route, { method = '', url = '/' }: IncomingMessage): void {

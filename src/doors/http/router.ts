@@ -42,12 +42,16 @@ export interface OpenRoute extends RouteBase {
   readonly handle: OpenHandler;
 }
 
-/** `person` is the one whose own key the request has; null for the operator key. */
+/**
+ * `person` is the one whose own key the request has; null for the operator key. `visitor` is whom the dashboard has let in:
+ * `operator`, or the name of an admin token; null if it was asked nothing.
+ */
 export type OperatorHandler = (
   request: IncomingMessage,
   response: ServerResponse,
   headers: readonly string[],
   person: string | null,
+  visitor: string | null,
 ) => void | Promise<void>;
 
 export interface OperatorRoute extends RouteBase {

@@ -219,7 +219,8 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
         access: 'operator',
         takesPeople: true,
         errors: 'rpc',
-        handle: (request, response, headers, person) => decideApproval(gateway, request, response, headers, person),
+        handle: (request, response, headers, person, visitor) =>
+          decideApproval(gateway, request, response, headers, person, visitor),
       },
       {
         path: `${LOGIN_PATH}/link`,

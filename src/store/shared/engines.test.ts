@@ -1,4 +1,5 @@
 /** What an engine promises, for each of them: Redis, memory, and memory in another process. */
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openChannel } from '../../../test/support/channel.ts';
 import { isMissing } from '../../../test/support/needs.ts';
@@ -77,6 +78,18 @@ describe.each(Object.keys(ENGINES))('the engine %s', (name) => {
     expect(await store.owned('one')).not.toContainEqual(call);
     expect(await store.append({ ...call, stream: 'x' }, 'one', last, LONG)).toMatchObject({ state: 'missing' });
     expect(await store.events(call.session, 'x', [0, 0], 'reader')).toBeNull();
+  });
+
+  it('takes steps of many calls at once, each by itself', async () => {
+    const calls = await Promise.all(Array.from({ length: 150 }, () => admitted('many')));
+    const steps = calls.flatMap((call, i) => [
+      store.append(call, 'many', event(1, 1, `${i} first`), LONG),
+      store.append(call, i === 7 ? 'another' : 'many', event(1, 2, `${i} last`, true), LONG),
+    ]);
+    const states = (await Promise.all(steps)).map(({ state }) => state);
+    expect(states.map((state, i) => (state === 'done' ? -1 : i)).filter((i) => i >= 0)).toEqual([15]);
+    expect(await textsOf(calls[149]!)).toEqual(['149 first', '149 last']);
+    expect(await store.owned('many')).toEqual([calls[7]]);
   });
 
   it('gives a call to one taker, and refuses what its former owner writes', async () => {
@@ -181,5 +194,24 @@ describe.each(Object.keys(ENGINES))('the engine %s', (name) => {
     await store.keepResult('k', bytes('kept'), LONG);
     expect(String(await store.findResult('k'))).toBe('kept');
     expect(await store.findResult('other')).toBeNull();
+  });
+});
+
+describe.skipIf(isMissing('redis'))('a key of Redis that was overwritten', () => {
+  it('fails the steps of its call, and not those of others that are sent with them', async () => {
+    const redis = await startRedis();
+    const store = await openRedisStore(redis.url, 'test', () => {});
+    const other = new Redis(redis.url);
+    for (const session of ['good', 'bad']) await store.openSession(session, { open: bytes('x') }, LONG);
+    await other.set('test:c:bad:a', 'not a hash');
+    const admit = (session: string) =>
+      store.admit({ session, stream: 'a', owner: 'one', digest: 'd', bytes: bytes('q') }).catch(String);
+    expect(await Promise.all([admit('good'), admit('bad'), admit('none')])).toEqual([
+      'fresh',
+      expect.stringContaining('refused'),
+      'gone',
+    ]);
+    other.disconnect();
+    await store.close();
   });
 });

@@ -22,7 +22,10 @@ import {
   type Written,
 } from './shared-store.ts';
 
-/** Milliseconds that messages are kept for a replica that counts as dead: it may only have been stopped. */
+/**
+ * Milliseconds that messages are kept for a replica that does not read them: it may only have been stopped. Without an end,
+ * the inbox of one that is gone would stay for ever.
+ */
 const INBOX_KEPT = 60_000;
 
 const SCRIPTS = {
@@ -32,6 +35,13 @@ const SCRIPTS = {
     lua: `
 if ARGV[2]=='' then redis.call('HDEL',KEYS[1],ARGV[1]) else redis.call('HSET',KEYS[1],ARGV[1],ARGV[2]) end
 redis.call('XADD',KEYS[2],'MAXLEN','~',${MOST_NEWS},'*','d',ARGV[3])`,
+  },
+  // KEYS inbox   ARGV message
+  tgSend: {
+    numberOfKeys: 1,
+    lua: `
+redis.call('XADD',KEYS[1],'MAXLEN','~',${MOST_NEWS},'*','d',ARGV[1])
+redis.call('PEXPIRE',KEYS[1],${INBOX_KEPT})`,
   },
   // KEYS session   ARGV ms, field, value…
   tgSession: {
@@ -55,45 +65,54 @@ redis.call('XADD',KEYS[2],'MAXLEN','~',${MOST_EVENTS},'*','d',ARGV[1])
 redis.call('PEXPIRE',KEYS[2],${STANDING_KEPT})
 return redis.call('HGET',KEYS[1],'holder')`,
   },
-  // A replica may have come back from the dead since its last sign of life: with a call it is one of the replicas again.
-  // KEYS session, call, owned, stream, replicas   ARGV owner, digest, bytes, name in owned
-  tgAdmit: {
-    numberOfKeys: 5,
+  // Steps of several calls, one after the other. One that fails does not stop the others. The number of keys is its first
+  // argument. What each step takes of KEYS and ARGV is at its function.
+  tgCalls: {
     lua: `
-if redis.call('EXISTS',KEYS[1])==0 then return 'gone' end
-local known=redis.call('HMGET',KEYS[2],'g','s')
-if known[1] then
-  if known[1]==ARGV[2] then return 'known' end
-  if known[2]~='done' then return 'taken' end
-  redis.call('DEL',KEYS[2],KEYS[4])
+-- A replica may have come back from the dead since its last sign of life: with a call it is one of the replicas again.
+-- KEYS session, call, owned, stream, replicas   ARGV owner, digest, bytes, name in owned
+local function admit(k,a)
+  local call,stream=KEYS[k+2],KEYS[k+4]
+  if redis.call('EXISTS',KEYS[k+1])==0 then return {'gone'} end
+  local known=redis.call('HMGET',call,'g','s')
+  if known[1] then
+    if known[1]==ARGV[a+2] then return {'known'} end
+    if known[2]~='done' then return {'taken'} end
+    redis.call('DEL',call,stream)
+  end
+  redis.call('HSET',call,'o',ARGV[a+1],'e','1','n','0','s','open','g',ARGV[a+2],'q',ARGV[a+3])
+  redis.call('PEXPIRE',call,${LONGEST_CALL})
+  redis.call('SADD',KEYS[k+5],ARGV[a+1])
+  redis.call('SADD',KEYS[k+3],ARGV[a+4])
+  redis.call('XADD',stream,'0-1','d','')
+  redis.call('PEXPIRE',stream,${LONGEST_CALL})
+  return {'fresh'}
 end
-redis.call('HSET',KEYS[2],'o',ARGV[1],'e','1','n','0','s','open','g',ARGV[2],'q',ARGV[3])
-redis.call('PEXPIRE',KEYS[2],${LONGEST_CALL})
-redis.call('SADD',KEYS[5],ARGV[1])
-redis.call('SADD',KEYS[3],ARGV[4])
-redis.call('XADD',KEYS[4],'0-1','d','')
-redis.call('PEXPIRE',KEYS[4],${LONGEST_CALL})
-return 'fresh'`,
-  },
-  // `n` is the last event of this epoch: one that comes again is not written again.
-  // KEYS call, stream, owned   ARGV owner, epoch, number, bytes, last or '', name in owned, ms kept, reader
-  tgAppend: {
-    numberOfKeys: 3,
-    lua: `
-local known=redis.call('HMGET',KEYS[1],'o','e','s','r','n')
-if not known[1] then return {'missing'} end
-if known[1]~=ARGV[1] or known[2]~=ARGV[2] then return {'lost'} end
-local number=tonumber(ARGV[3])
-if number<=tonumber(known[5] or '0') then return {'done',known[4] or ''} end
-if known[3]=='done' then return {'lost'} end
-redis.call('XADD',KEYS[2],'MAXLEN','~',${MOST_EVENTS},ARGV[2]..'-'..ARGV[3],'d',ARGV[4],'l',ARGV[5])
-redis.call('HSET',KEYS[1],'n',ARGV[3])
-if ARGV[5]~='' then
-  redis.call('HSET',KEYS[1],'s','done') redis.call('HDEL',KEYS[1],'q')
-  redis.call('SREM',KEYS[3],ARGV[6])
-  redis.call('PEXPIRE',KEYS[1],ARGV[7]) redis.call('PEXPIRE',KEYS[2],ARGV[7])
+-- n is the last event of this epoch: one that comes again is not written again.
+-- KEYS call, stream, owned   ARGV owner, epoch, number, bytes, last or '', name in owned, ms kept
+local function append(k,a)
+  local call,stream=KEYS[k+1],KEYS[k+2]
+  local known=redis.call('HMGET',call,'o','e','s','r','n')
+  if not known[1] then return {'missing'} end
+  if known[1]~=ARGV[a+1] or known[2]~=ARGV[a+2] then return {'lost'} end
+  if tonumber(ARGV[a+3])<=tonumber(known[5] or '0') then return {'done',known[4] or ''} end
+  if known[3]=='done' then return {'lost'} end
+  redis.call('XADD',stream,'MAXLEN','~',${MOST_EVENTS},ARGV[a+2]..'-'..ARGV[a+3],'d',ARGV[a+4],'l',ARGV[a+5])
+  if ARGV[a+5]~='' then
+    redis.call('HSET',call,'n',ARGV[a+3],'s','done') redis.call('HDEL',call,'q')
+    redis.call('SREM',KEYS[k+3],ARGV[a+6])
+    redis.call('PEXPIRE',call,ARGV[a+7]) redis.call('PEXPIRE',stream,ARGV[a+7])
+  else redis.call('HSET',call,'n',ARGV[a+3]) end
+  return {'done',known[4] or ''}
 end
-return {'done',known[4] or ''}`,
+local replies,k,a={},0,0
+while a<#ARGV do
+  local isAdmit=ARGV[a+1]=='admit'
+  local isDone,reply=pcall(isAdmit and admit or append,k,a+1)
+  replies[#replies+1]=isDone and reply or {'failed'}
+  if isAdmit then k,a=k+5,a+5 else k,a=k+3,a+8 end
+end
+return replies`,
   },
   // KEYS call, owned of the dead, owned of the taker   ARGV dead, taker, name in owned
   tgTake: {
@@ -171,6 +190,18 @@ const BLOCK = 2_000;
 const COMMAND = 3_000;
 const CONNECT = 10_000;
 
+/** How many steps of calls one command carries, and about how many bytes. */
+const MOST_STEPS = 64;
+const MOST_BYTES = 1_000_000;
+
+/** A step of a call that waits to be sent. */
+interface LedgerStep {
+  readonly keys: readonly string[];
+  readonly args: readonly (string | number | Buffer)[];
+  resolve(reply: Buffer[]): void;
+  reject(error: Error): void;
+}
+
 /** Rejects if the engine cannot be reached. `report` gets what goes wrong with the connection, without secrets. */
 export async function openRedisStore(
   url: string,
@@ -224,17 +255,37 @@ export async function openRedisStore(
   }
   isUp = true;
 
-  let isCorked = false;
-  /** What calls ask for in one turn is sent at its end, because each time costs more than what is sent. */
-  function sendTogether(): void {
-    const { stream } = redis;
-    if (isCorked || !isUp) return;
-    isCorked = true;
-    stream.cork();
-    setImmediate(() => {
-      isCorked = false;
-      stream.uncork();
+  let steps: LedgerStep[] = [];
+  let stepBytes = 0;
+
+  /** What calls ask for in one turn is sent at its end, as one command: a command costs more than what it carries. */
+  function step(keys: readonly string[], args: readonly (string | number | Buffer)[], size: number): Promise<Buffer[]> {
+    return new Promise((resolve, reject) => {
+      if (steps.push({ keys, args, resolve, reject }) === 1) setImmediate(sendSteps);
+      stepBytes += size;
+      // A long command would hold up the others.
+      if (steps.length >= MOST_STEPS || stepBytes >= MOST_BYTES) sendSteps();
     });
+  }
+
+  function sendSteps(): void {
+    const sent = steps;
+    if (sent.length === 0) return;
+    steps = [];
+    stepBytes = 0;
+    const keys = sent.flatMap((one) => one.keys);
+    const args = sent.flatMap((one) => one.args);
+    redis.tgCallsBuffer(keys.length, ...keys, ...args).then(
+      (replies) => {
+        for (const [i, reply] of (replies as Buffer[][]).entries()) {
+          if (String(reply[0]) === 'failed') sent[i]!.reject(new Error('the store refused a step of a call'));
+          else sent[i]!.resolve(reply);
+        }
+      },
+      (error: Error) => {
+        for (const { reject } of sent) reject(error);
+      },
+    );
   }
 
   const at = (...parts: readonly string[]) => [prefix, ...parts].join(':');
@@ -319,7 +370,7 @@ export async function openRedisStore(
       await redis.xadd(busKey, 'MAXLEN', '~', MOST_NEWS, '*', 'd', entry);
     },
     async send(replica, entry) {
-      await redis.xadd(at('in', replica), 'MAXLEN', '~', MOST_NEWS, '*', 'd', entry);
+      await redis.tgSendBuffer(at('in', replica), entry);
     },
 
     async setEntry(map, key, value, news) {
@@ -357,15 +408,14 @@ export async function openRedisStore(
 
     async admit(call: NewLedgerCall): Promise<Admission> {
       const { session, owner, stream, digest, bytes } = call;
-      sendTogether();
       const keys = [at('s', session), callKey(call), at('own', owner), streamKey(session, stream), at('replicas')];
-      return String(await redis.tgAdmitBuffer(...keys, owner, digest, bytes, ownedName(call))) as Admission;
+      const [state] = await step(keys, ['admit', owner, digest, bytes, ownedName(call)], bytes.length);
+      return String(state) as Admission;
     },
     async append(call, owner, { epoch, number, bytes, isLast }, keep): Promise<Written> {
-      sendTogether();
       const keys = [callKey(call), streamKey(call.session, call.stream), at('own', owner)];
-      const given = [owner, epoch, number, bytes, isLast ? '1' : '', ownedName(call), keep];
-      const [state, other] = (await redis.tgAppendBuffer(...keys, ...given)) as Buffer[];
+      const args = ['append', owner, epoch, number, bytes, isLast ? '1' : '', ownedName(call), keep];
+      const [state, other] = await step(keys, args, bytes.length);
       const name = String(other ?? '');
       return { state: String(state) as Written['state'], reader: name === '' || name === owner ? null : name };
     },

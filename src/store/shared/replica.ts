@@ -3,7 +3,9 @@
  * the calls of a replica that was killed. Its id is new with every start, because pids and hosts are used again.
  */
 import { randomBytes } from 'node:crypto';
+import { BoundedMap } from '../../base/bounded-map.ts';
 import { messageOf } from '../../base/errors.ts';
+import { getOrMake } from '../../base/memo.ts';
 import { isObject } from '../../base/objects.ts';
 import type { Sealing } from './sealing.ts';
 import type { LedgerKey, SharedStore, TakenCall } from './shared-store.ts';
@@ -80,6 +82,8 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
   const waiting = new Map<number, { readonly left: Set<string>; done(): void }>();
   let alive: ReadonlySet<string> = new Set([id]);
   let lastSerial = 0;
+  let lastNumber = 0;
+  const taken = new TakenNumbers();
   let taking: Taking | null = null;
   let isInDoubt = false;
   let lastBeat = performance.now();
@@ -157,7 +161,7 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
       waiting.set(serial, { left, done });
     });
     try {
-      await write(sealing.seal(JSON.stringify({ ...body, kind, from: id, serial }), 'news'));
+      await write(sealing.seal(JSON.stringify({ ...body, kind, from: id, serial, number: ++lastNumber }), 'news'));
     } catch (error) {
       waiting.get(serial)?.done();
       throw error;
@@ -173,7 +177,10 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
       return null;
     }
     const message: unknown = JSON.parse(plain.toString());
-    return isObject(message) ? message : null;
+    if (!isObject(message)) return null;
+    if (taken.take(String(message.from), message.number)) return message;
+    events.note('a message in the store was ignored: it came before');
+    return null;
   }
 
   function dispatch(message: ReplicaMessage): void {
@@ -188,7 +195,10 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
   }
 
   async function send(to: string, kind: string, body: ReplicaMessage): Promise<void> {
-    await store.send(to, sealing.seal(JSON.stringify({ ...body, kind, from: id }), `inbox:${to}`));
+    await store.send(
+      to,
+      sealing.seal(JSON.stringify({ ...body, kind, from: id, number: ++lastNumber }), `inbox:${to}`),
+    );
   }
 
   function resync(): void {
@@ -352,6 +362,27 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
       await store.close();
     },
   };
+}
+
+/** How many numbers of a sender are told apart, and of how many senders. */
+const NUMBERS = 1_024;
+const MOST_SENDERS = 256;
+
+/**
+ * The numbers of messages that were taken. Somebody who can write the store cannot make a message, but could put one there
+ * again: a call would be made twice. Messages may come a little out of order.
+ */
+class TakenNumbers {
+  readonly #senders = new BoundedMap<string, Float64Array>(MOST_SENDERS);
+
+  /** False if it came before. */
+  take(sender: string, number: unknown): boolean {
+    if (typeof number !== 'number') return false;
+    const slots = getOrMake(this.#senders, sender, () => new Float64Array(NUMBERS));
+    if (slots[number % NUMBERS]! >= number) return false;
+    slots[number % NUMBERS] = number;
+    return true;
+  }
 }
 
 function othersOf(alive: ReadonlySet<string>, id: string): string[] {

@@ -23,10 +23,13 @@ export async function decideApproval(
   response: ServerResponse,
   headers: readonly string[],
   person: string | null,
+  visitor: string | null,
 ): Promise<void> {
   requireJson(request.headers);
   const id = pathOf(request.url ?? '').slice(APPROVALS_PATH.length + 1);
-  const verdict = readVerdict(await readJson(request, MOST_BYTES));
+  const read = readVerdict(await readJson(request, MOST_BYTES));
+  // Whose token it was is known, so nobody can name somebody else.
+  const verdict = visitor === null || visitor === 'operator' ? read : { ...read, by: visitor };
   if (!approvals.decide(id, verdict, person)) {
     if (await isEnded(approvalsFolder(config.dataDir), id)) throw new GatewayError('path_unknown', endedText(id));
     throw new GatewayError(

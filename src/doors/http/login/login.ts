@@ -3,7 +3,7 @@
  * made with their own credential (`POST /login/link`) and opens a session in one browser.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { messageOf } from '../../../base/errors.ts';
+import { GatewayError, messageOf } from '../../../base/errors.ts';
 import { FULL_SCOPE } from '../../../calls/caller.ts';
 import type { Identity } from '../../../calls/identity.ts';
 import type { ServerConfig } from '../../../config/servers.ts';
@@ -155,7 +155,12 @@ export function createLoginHandlers(gateway: Gateway, entrance: LoginEntrance): 
       const url = linkOf({ identity, server: null });
       sendJson(response, 200, { url, expires_in: LINK_LIFE / 1000 }, [...headers, 'cache-control', 'no-store']);
     },
-    page: (request, response) => serve(request.method === 'POST' ? 'act' : 'show', request, response),
+    page(request, response, headers) {
+      // Pages of origins that may call tools must not press the buttons of this one: not even that of a link.
+      if (request.method === 'POST' && headers.length > 0 && request.headers.origin !== new URL(here()).origin)
+        throw new GatewayError('forbidden', 'A page of another site sent this form.', { rule: 'login page' });
+      return serve(request.method === 'POST' ? 'act' : 'show', request, response);
+    },
     callback: (request, response) => serve('finish', request, response),
   };
 }

@@ -2,6 +2,7 @@
  * Calls of sessions that all replicas serve. Each is in the ledger of the store from its beginning to its end. Those of a
  * replica that was killed are ended, or made again if that is declared safe.
  */
+import { createHmac } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import { sha256 } from '../../../base/hash.ts';
@@ -136,10 +137,10 @@ export function createSharedCalls(
     else await exchange.giveUp(message, outcomeUnknown('the replica that made it was killed'));
   }
 
-  async function admit(call: LedgerKey, message: Message): Promise<Admission> {
+  async function admit(call: LedgerKey, message: Message, salt: string): Promise<Admission> {
     const name = nameOf(call);
     const bytes = replica.seal(message.bytes, `call:${call.session}:${call.stream}`);
-    const digest = sha256(message.bytes, 'base64url');
+    const digest = createHmac('sha256', salt).update(message.bytes).digest('base64url');
     const wasInHand = inHand.has(name);
     inHand.add(name);
     try {
@@ -161,7 +162,7 @@ export function createSharedCalls(
     async call(session, message, post, streams) {
       const call = { session: session.id, stream: streamOf(idText(message)) };
       for (let tries = 1; ; tries++) {
-        const admission = await admit(call, message);
+        const admission = await admit(call, message, session.salt);
         switch (admission) {
           case 'gone':
             sessions.end(session);

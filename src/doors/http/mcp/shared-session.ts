@@ -29,6 +29,11 @@ export class SharedSession extends StreamableSession {
   /** The resources that this replica listens to for it. */
   readonly uris = new Set<string>();
   lastTouch = performance.now();
+  /**
+   * What digests of its requests are made with. Only replicas know it: who reads the store must not be able to find out by
+   * trying whether a request was one that they can guess.
+   */
+  salt = randomBytes(16).toString('base64url');
   /** The stream that gets notifications, and all that are open for them. */
   #standing: ServerResponse | null = null;
   readonly #responses = new Set<ServerResponse>();
@@ -198,7 +203,7 @@ export class SharedSession extends StreamableSession {
 
   async #change(change: Readonly<Record<string, unknown>>): Promise<void> {
     const named = (field: string, value: unknown) =>
-      field === 'uri' ? `uri:${sha256(String((value as unknown[])[0])).slice(0, 32)}` : field;
+      field === 'uri' ? `uri:${sha256(`${this.salt}${String((value as unknown[])[0])}`).slice(0, 32)}` : field;
     const fields = Object.assign(
       {},
       ...Object.entries(change).map(([field, value]) => this.sealed(named(field, value), value)),

@@ -38,6 +38,8 @@ interface OpenedSession {
   readonly clientId: string | null;
   /** The request `initialize`. */
   readonly initialize: string;
+  /** See `SharedSession.salt`. */
+  readonly salt: string;
 }
 
 export interface SharedSessions extends SharedCalls {
@@ -150,13 +152,14 @@ export function createSharedSessions(
     if (known !== null) return known;
     if (state === null) throw sessionUnknown();
     const { opened, isReady, level, kept } = state;
-    const { scope, clientId } = opened;
+    const { scope, clientId, salt } = opened;
     const own = opened.identity;
     const isTheirs = identity === null || (identity.principal === own.principal && identity.agent === own.agent);
     if (!isTheirs) throw sessionUnknown();
     const { expires, ...rest } = own;
-    const whose = identity ?? { ...rest, credential: { expires, revocation: { isRevoked: false } } };
+    const whose = identity ?? { ...rest, credential: { expires, revocation: { isRevoked: false }, isStandIn: true } };
     const copy = new SharedSession(gateway, replica, wakes, whose, scope, clientId, backpressure, budget, id, kept);
+    copy.salt = salt;
     copy.peer.restore({
       initialize: readMessage(Buffer.from(opened.initialize, 'base64')),
       isInitialized: isReady,
@@ -205,6 +208,7 @@ export function createSharedSessions(
         scope,
         clientId,
         initialize: message.bytes.toString('base64'),
+        salt: session.salt,
       };
       try {
         await ask(store.openSession(id, session.sealed('open', opened), ttl()));
@@ -220,7 +224,8 @@ export function createSharedSessions(
       requireUp();
       if (isResponse(message)) {
         const [, owner = null] = /^"toolgate-([\w-]{12})-/.exec(message.idStart < 0 ? '' : idText(message)) ?? [];
-        await passTo(owner, session, message);
+        // The client has written it: a name that no replica has would be an inbox that nobody reads.
+        await passTo(owner !== null && replica.isAlive(owner) ? owner : null, session, message);
         return;
       }
       switch (message.method) {
