@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { seedOfCommit } from './scripts/seed.mjs';
@@ -64,44 +65,48 @@ const WIDE = [
   'test/dashboard/keyboard.test.ts',
 ];
 /**
- * Long files in groups with related subjects. The usual run takes one file of each group, another one with every commit.
- * What such a file is about must also be tested, in its main lines, by a file that every run has.
+ * The usual run takes all files in `src`, these files, and every third one of the others in each folder: another third with
+ * every commit. What is not among these is tested, in its main lines, by a file that is.
  */
-const IN_TURN = [
-  ['cli/doctor-rules', 'cli/doctor-fix', 'cli/list'],
-  ['cli/trusted-config', 'cli/running-commands'],
-  ['cli/completion', 'cli/command-requests', 'cli/first-list'],
-  ['cli/dev', 'cli/by-hand', 'cli/command-line'],
-  ['daemon/recovery', 'daemon/shared-gateway'],
-  ['secrets/serving', 'secrets/secrets-canary'],
-  ['manager/tool-table', 'manager/manager-tools'],
-  ['manager/translation', 'manager/analyze-repo', 'manager/from-openapi'],
-  ['resilience/unread-server', 'resilience/away', 'resilience/injected-faults'],
-  ['resilience/noise', 'resilience/flood', 'resilience/health-http', 'resilience/broken-entries'],
-  ['tool-folders/node-faults', 'tool-folders/python-process'],
-  ['tool-folders/named-folders', 'tool-folders/editor-types', 'tool-folders/restart-wait'],
-  ['tool-folders/folder-limits', 'tool-folders/own-timeout', 'tool-folders/two-gateways'],
-  ['clients/python', 'clients/published', 'clients/mcp-remote'],
-  ['logins/logging-in', 'clients/conformance-client'],
-  ['logins/login-page', 'logins/token-exchange', 'logins/bound-tokens'],
-  ['questions/waiting', 'questions/questions-legacy'],
-  ['questions/own', 'questions/roots', 'questions/questions-address'],
-  ['questions/questions-subscriptions', 'questions/transports', 'questions/asked-by'],
-  ['relay/long-results', 'relay/results-between-eras'],
-  ['relay/mixing', 'relay/lists-between-eras'],
-  ['relay/pretty', 'relay/errors-between-eras', 'relay/input-between-eras'],
-  ['telemetry/traces', 'telemetry/otlp-metrics', 'telemetry/outcomes'],
-  ['audit/audit-canary', 'audit/trouble', 'audit/before'],
-  ['identity/identity-agents', 'identity/client-certificates', 'identity/trust'],
-  ['deploy/kubernetes', 'deploy/monitoring'],
-  ['servers/inside', 'servers/package-runners'],
-  ['rest/rest-page', 'dashboard/first-look'],
-  ['library/slow-readers', 'library/bundle', 'library/library-stdio'],
-  ['http/drain', 'http/tls'],
-  ['toolsets/renamed', 'toolsets/last-equipped', 'toolsets/implicit'],
-  ['toolsets/live', 'toolsets/interrupted', 'toolsets/picking'],
-  ['stdio/stdio-ending', 'stdio/unread-news'],
-];
+const EVERY_RUN: Readonly<Record<string, string>> = {
+  activation: 'activation surface',
+  approvals: 'approvals-calls',
+  audit: 'records',
+  cli: 'call doctor init serve',
+  clients: 'conformance',
+  connect: 'connect',
+  daemon: 'window',
+  dashboard: 'dashboard-api first-look page-sessions',
+  docs: 'docs readme',
+  examples: 'tools-toml',
+  fleet: 'sessions takeover',
+  http: 'foreign-pages guard hostile-requests http-messages',
+  identity: 'claims keys oauth principals roles several-issuers tokens trusted-entrances',
+  library: 'api modes mount public-types types',
+  limits: 'rates',
+  logins: 'hostile-servers',
+  macros: 'macros',
+  manager: 'manager-door',
+  matrix: 'matrix-legacy-stdio matrix-modern-http',
+  'mcp-tasks': 'mcp-tasks-modern',
+  metrics: 'metrics',
+  'modern-clients': 'modern-http',
+  names: 'flat',
+  pins: 'lock',
+  policy:
+    'captured-uris categories decided-again doors duplicate-keys expression-cost expressions filter-file seeing spellings tables uris',
+  questions: 'questions-modern',
+  relay: 'results',
+  resilience: 'crash reload stall-meter',
+  rest: 'hostile rest-calls',
+  search: 'hidden search-tools',
+  secrets: 'store',
+  servers: 'sandbox servers-refusals verdicts',
+  stdio: 'stdio-messages',
+  tasks: 'bound-tasks',
+  'tool-folders': 'escapes folders install-box isolation sandbox-loopback',
+  toolsets: 'closed equip',
+};
 /** These run with `npm run soak` too, and take longer there. */
 const LONGER = [
   'src/sources/http-response.test.ts',
@@ -134,9 +139,14 @@ class LongFirst extends BaseSequencer {
   }
 }
 const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts'];
-const notNow = IN_TURN.flatMap((group, i) => {
-  const turn = (Number(process.env.SEED) + i) % group.length;
-  return group.filter((_, j) => j !== turn).map((file) => `test/${file}.test.ts`);
+const folders = readdirSync('test', { withFileTypes: true }).filter((entry) => entry.isDirectory());
+const notNow = folders.flatMap(({ name: folder }, i) => {
+  const always = EVERY_RUN[folder]?.split(' ') ?? [];
+  const inTurn = readdirSync(`test/${folder}`)
+    .filter((file) => file.endsWith('.test.ts') && !always.includes(file.slice(0, -'.test.ts'.length)))
+    .map((file) => `test/${folder}/${file}`)
+    .filter((file) => !WIDE.includes(file));
+  return inTurn.filter((_, j) => (Number(process.env.SEED) + i + j) % 3 !== 0);
 });
 /** Whether files were named on the command line: those are run. */
 const isNamed = process.argv.some((argument) => /\.test\.ts$/.test(argument));

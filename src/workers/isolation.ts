@@ -175,6 +175,11 @@ export function hasNetworkedSandbox(): boolean {
   return isNetworked;
 }
 
+/** For tests, which have many gateways in one process: as if there had been no sandbox. All of them have to be closed. */
+export function forgetSandboxes(): void {
+  isNetworked = false;
+}
+
 /** Whether the setting results in a sandbox here. */
 export async function isIsolated(isolation: Isolation): Promise<boolean> {
   return isolation !== 'off' && (await bubblewrapTrouble()) === null;

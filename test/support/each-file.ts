@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { afterAll, vi } from 'vitest';
 import { cpuMs } from '../../scripts/results.mjs';
+import { forgetSandboxes } from '../../src/workers/isolation.ts';
 import { endFile } from './cleanup.ts';
 import { endUseOfListWait } from './list-wait.ts';
 import { endUseOfProcesses } from './switch.ts';
@@ -16,6 +17,8 @@ afterAll(async ({}, file) => {
   await endFile();
   endUseOfProcesses();
   endUseOfListWait();
+  // Otherwise gateways of later files would look at all processes of the machine for every connection.
+  forgetSandboxes();
   // The reporter writes it into the results.
   Object.assign(file.meta, { cpuMs: cpuMs() - cpuBefore });
 });
