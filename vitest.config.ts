@@ -1,8 +1,11 @@
 import { readdirSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { seedOfCommit } from './scripts/seed.mjs';
 
+const SRC = fileURLToPath(new URL('src', import.meta.url));
 process.env.SEED ??= String(seedOfCommit());
 const soak = process.env.SOAK === '1';
 const isWide = process.env.WIDE === '1';
@@ -152,8 +155,23 @@ const notNow = folders.flatMap(({ name: folder }, i) => {
 const isNamed = process.argv.some((argument) => /\.test\.ts$/.test(argument));
 const narrow = isWide || isNamed ? [] : [...WIDE, ...notNow];
 
+/** Tests load what scripts/vitest-setup.mjs compiled in place of the files in src/. */
+const compiledSources = {
+  name: 'compiled-sources',
+  enforce: 'pre' as const,
+  resolveId(id: string, importer: string | undefined) {
+    const compiled = process.env.TOOLGATE_COMPILED;
+    if (compiled === undefined || importer === undefined || !/^\.\.?\/.*\.ts$/.test(id)) return null;
+    const path = relative(SRC, join(dirname(importer), id));
+    if (path.startsWith('..') || path.endsWith('.test.ts')) return null;
+    return { id: join(compiled, `${path.slice(0, -'.ts'.length)}.mjs`), external: true };
+  },
+};
+
 export default defineConfig({
+  plugins: [compiledSources],
   test: {
+    server: { deps: { external: [/\/\.toolgate\/sources-/] } },
     globalSetup: 'scripts/vitest-setup.mjs',
     setupFiles: 'test/support/each-file.ts',
     runner: './test/support/turns.ts',

@@ -11,7 +11,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { constants } from 'node:os';
-import { join, relative, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ensureGoPrograms } from './go.mjs';
@@ -86,36 +86,47 @@ async function setUpAndRun() {
   }, MOST_SET_UP * 60_000);
   // At the same time, because each mostly waits for something else.
   const needs = { wide: has('--wide') || has('--ci') };
+  const installed = ensureInstalled();
+  const toolsInstalled = ensureTestTools(needs);
+  const complaints = checkSource(installed, toolsInstalled);
   await Promise.all([
     // The types are checked with those of the tests.
-    ensureInstalled().then(() => ensureBuilt({ check: false })),
-    ensureTestTools(needs),
+    installed.then(() => ensureBuilt({ check: false })),
+    toolsInstalled,
     ensurePrograms()
       .then(() => ensurePython(needs))
       .then(() => ensureGoPrograms(needs)),
   ]);
   clearTimeout(watchdog);
-  const [complaints] = await Promise.all([checkSource(), runParts()]);
-  for (const text of complaints) console.log(text);
+  await runParts();
+  for (const text of await complaints) console.log(text);
 }
 
-/** Returns what the checks that failed printed. It is shown after the tests, which run at the same time. */
-async function checkSource() {
+/**
+ * Returns what the checks that failed printed. It is shown after the tests, which run at the same time. The checks begin as soon
+ * as what they need is installed, because an install mostly waits.
+ */
+async function checkSource(installed, toolsInstalled) {
   const tsc = join('typescript', 'bin', 'tsc');
   const page = join('src', 'doors', 'http', 'rest', 'page');
+  // If something cannot be installed, the set-up fails and says why.
+  const isThere = (promise) => promise.then(() => true).catch(() => false);
+  if (!(await isThere(installed))) return [];
   const outputs = [
-    // In one thread, because more of them take more CPU, and the tests run at the same time.
-    await check('Types', tsc, '--noEmit', '--singleThreaded', '-p', 'tsconfig.test.json'),
+    await check('Lint and format', join('@biomejs', 'biome', 'bin', 'biome'), 'check', '.'),
     await check('Types of the page', tsc, '-p', page),
     await check('Types of the dashboard', tsc, '-p', 'dashboard'),
-    await check('Lint and format', join('@biomejs', 'biome', 'bin', 'biome'), 'check', '.'),
   ];
+  if (!(await isThere(toolsInstalled))) return outputs.flat();
+  // In one thread, because more of them take more CPU, and the tests run at the same time.
+  outputs.push(await check('Types', tsc, '--noEmit', '--singleThreaded', '-p', 'tsconfig.test.json'));
   return outputs.flat();
 }
 
 /** A check that fails counts as one failed test; one that passes is not counted. */
 async function check(what, bin, ...args) {
   const path = join(root, '.toolgate', `check-${process.pid}.log`);
+  mkdirSync(dirname(path), { recursive: true });
   const log = openSync(path, 'w');
   const code = await run(process.execPath, [join(root, 'node_modules', bin), ...args], { stdio: ['ignore', log, log] });
   closeSync(log);

@@ -2,6 +2,7 @@
  * Different spellings of one URI. A server may take `notes://%73ecret`, `notes://secret?` and `file:///a/./b` for
  * `notes://secret` and `file:///a/b`, so rules about URIs look at all that a spelling could mean.
  */
+import { percentDecoded } from '../base/text.ts';
 
 /** Scheme, authority, path, query, fragment. */
 const PARTS = /^(?:([a-z][a-z0-9+.-]*):)?(?:\/\/([^/\\?#]*))?([^?#]*)(\?[^#]*)?(#.*)?$/is;
@@ -106,11 +107,5 @@ function plainPath(path: string): string {
 }
 
 function decode(text: string): string {
-  return text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
-    try {
-      return decodeURIComponent(escapes);
-    } catch {
-      return escapes;
-    }
-  });
+  return text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => percentDecoded(escapes) ?? escapes);
 }

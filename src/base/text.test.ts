@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { counted, didYouMean, quotedList, similarNames } from './text.ts';
+import { counted, didYouMean, percentDecoded, quotedList, similarNames } from './text.ts';
 
 it('counts in the singular and the plural', () => {
   expect([counted(0, 'tool'), counted(1, 'tool'), counted(2, 'entry', 'entries')]).toEqual([
@@ -17,6 +17,10 @@ it('lists names in quotes', () => {
     '"a", "b" or "c"',
   ]);
   expect(quotedList(['a', 'b'], 'and')).toBe('"a" and "b"');
+});
+
+it('decodes what is encoded correctly', () => {
+  expect(['a%20b', 'plain', '%zz', '%', '%ff'].map(percentDecoded)).toEqual(['a b', 'plain', null, null, null]);
 });
 
 const names = ['git_status', 'git_stash', 'git_commit', 'fs_read_file', 'fs_read_text_file', 'fs_write_file'];

@@ -89,3 +89,13 @@ export function didYouMean(name: string, candidates: Iterable<string>): string {
 export function inHtml(text: string): string {
   return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 }
+
+/** The text with its `%XX` decoded; null if it is not encoded correctly. */
+export function percentDecoded(text: string): string | null {
+  try {
+    // Its result must be used: bundlers take the call for one that cannot throw, and would leave it out.
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}

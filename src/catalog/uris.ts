@@ -3,6 +3,7 @@
  * some clients refuse a whole list for one such URI. They get `git+file:///a`. A namespace and a URI can be read back
  * from it, so every caller may use either form.
  */
+import { percentDecoded } from '../base/text.ts';
 import type { Catalog } from './catalog.ts';
 import type { Entry } from './entry.ts';
 
@@ -59,11 +60,7 @@ export function readSchemeUri(uri: string): SchemeUri | null {
 }
 
 function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return percentDecoded(text) ?? text;
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The key `store`: the engine that several replicas of one gateway share. */
 
 import * as z from 'zod';
+import { percentDecoded } from '../base/text.ts';
 import type { ResolveContext } from './context.ts';
 import { choice, duration, section, text, textList, toolList } from './fields.ts';
 
@@ -85,5 +86,5 @@ export function resolveStore(written: WrittenStore | null, context: ResolveConte
 export function storeSecrets(store: StoreConfig | null): string[] {
   if (store === null || !URL.canParse(store.url())) return [];
   const { password } = new URL(store.url());
-  return password === '' ? [] : [...new Set([password, decodeURIComponent(password)])];
+  return password === '' ? [] : [...new Set([password, percentDecoded(password) ?? password])];
 }

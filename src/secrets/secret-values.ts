@@ -1,4 +1,5 @@
 /** Guesses which values are secret, by the names of variables, headers and parameters, and by the position in a URL. */
+import { percentDecoded } from '../base/text.ts';
 
 const PARTS = ['TOKEN', 'SECRET', 'PASSWORD', 'PASSWD', 'PASSPHRASE', 'CREDENTIAL', 'COOKIE', 'APIKEY', 'SIGNATURE'];
 const WORDS = new Set(['KEY', 'KEYS', 'PASS', 'PWD', 'AUTH', 'AUTHORIZATION', 'PRIVATE', 'PAT', 'SIG', 'JWT']);
@@ -33,7 +34,7 @@ function telemetrySecrets(text: string): string[] {
   const values = text.split(',').flatMap((header) => {
     const [name = '', ...rest] = header.split('=');
     const value = rest.join('=').trim();
-    return value === '' ? [] : [value, ...headerSecrets({ [name.trim()]: decoded(value) })];
+    return value === '' ? [] : [value, ...headerSecrets({ [name.trim()]: percentDecoded(value) ?? value })];
   });
   return [text, ...values];
 }
@@ -62,13 +63,5 @@ export function urlSecrets(text: string): string[] {
   // A user without a password is a token.
   const user = password === '' ? username : password;
   const parameters = [...searchParams].filter(([name]) => looksSecret(name)).map(([, value]) => value);
-  return [...(user === '' ? [] : [user, decoded(user)]), ...parameters];
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return [...(user === '' ? [] : [user, percentDecoded(user) ?? user]), ...parameters];
 }

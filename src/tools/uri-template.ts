@@ -1,4 +1,5 @@
 /** The variables in a URI that comes from a template: `{name}` without slashes, `{name*}` and `{+name}` with any text. */
+import { percentDecoded } from '../base/text.ts';
 
 interface Variable {
   readonly name: string;
@@ -44,11 +45,9 @@ export function variablesIn(parts: readonly UriPart[], uri: string): Record<stri
     const end = next === undefined ? uri.length : isLast ? uri.lastIndexOf(next) : uri.indexOf(next, at + 1);
     const value = uri.slice(at, end);
     if (end <= at || (!part.takesSlashes && value.includes('/'))) return null;
-    try {
-      values[part.name] = decodeURIComponent(value);
-    } catch {
-      return null;
-    }
+    const decoded = percentDecoded(value);
+    if (decoded === null) return null;
+    values[part.name] = decoded;
     at = end;
   }
   return at === uri.length ? values : null;

@@ -155,6 +155,8 @@ async function bundle(files: readonly string[], folders: BuildFolders): Promise<
       dir: folders.folder,
       entryFileNames: moduleOf('[name]'),
       chunkFileNames: 'shared/[name]-[hash].mjs',
+      // Otherwise calls that look as if they had no effect are left out, though they may throw.
+      minify: false,
       sourcemap: 'inline',
       sourcemapPathTransform: (source, map) => resolve(map, '..', source),
     });

@@ -175,9 +175,11 @@ export function hasNetworkedSandbox(): boolean {
   return isNetworked;
 }
 
-/** For tests, which have many gateways in one process: as if there had been no sandbox. All of them have to be closed. */
+/** For tests, which have many gateways in one process: as if none had been tried or used. All gateways have to be closed. */
 export function forgetSandboxes(): void {
   isNetworked = false;
+  probe = null;
+  works = false;
 }
 
 /** Whether the setting results in a sandbox here. */

@@ -57,6 +57,19 @@ describeOnNodes((node) => {
       expect(textOf(await worker.result('b'))).toBe('1');
     });
 
+    it('keeps calls whose result is not used, because they may throw', async () => {
+      const calls = ['decodeURIComponent("%zz")', 'encodeURIComponent("\\ud800")', 'new URL("x")', 'JSON.parse("{")'];
+      const tried = calls.map((call, i) => `try { ${call}; } catch { thrown.push(${i}); }`);
+      const worker = await start({
+        'a.ts': `export const a = { description: 'x', ${schema}, execute: () => {
+          const thrown: number[] = [];
+          ${tried.join('\n')}
+          return thrown;
+        } };`,
+      });
+      expect(textOf(await worker.result('a'))).toBe(JSON.stringify(calls.map((_, i) => i)));
+    });
+
     it('supports the paths of its own tsconfig.json, and CommonJS', async () => {
       const worker = await start({
         'tsconfig.json': JSON.stringify({ compilerOptions: { paths: { '@/*': ['./lib/*'] } } }),

@@ -1,5 +1,7 @@
 /** Paths of URLs, and the base path that a door is mounted at. */
+
 import { GatewayError } from '../../base/errors.ts';
+import { percentDecoded } from '../../base/text.ts';
 
 /** The URL without its query string. */
 export function pathOf(url: string): string {
@@ -10,11 +12,9 @@ export function pathOf(url: string): string {
 /** One decoded path segment. `what` describes it in errors. */
 export function decodePart(text: string, what: string): string {
   if (!text.includes('%')) return text;
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw new GatewayError('path_unknown', `The ${what} in the address is not encoded correctly.`);
-  }
+  const decoded = percentDecoded(text);
+  if (decoded === null) throw new GatewayError('path_unknown', `The ${what} in the address is not encoded correctly.`);
+  return decoded;
 }
 
 /** The base path in normal form: with a leading slash and without a trailing one. */

@@ -1,6 +1,8 @@
 /** Maps a path to its route. Dispatch, `Allow` and CORS all use one table of routes. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BoundedMap } from '../../base/bounded-map.ts';
+import { percentDecoded } from '../../base/text.ts';
 import { FULL_SCOPE, type Scope } from '../../calls/caller.ts';
 import type { Identity } from '../../calls/identity.ts';
 import type { HttpConfig } from '../../config/http.ts';
@@ -174,16 +176,7 @@ function fits(parts: readonly string[], asked: readonly string[]): boolean {
 
 function fitsPart(part: string, asked: string): boolean {
   if (part === '*') return asked !== '';
-  return part.startsWith(':') ? isDecodable(asked) : part === asked;
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
+  return part.startsWith(':') ? percentDecoded(asked) !== null : part === asked;
 }
 
 /** The headers that tell a page of another origin what it may send, in the reply to its preflight request. */

@@ -1,6 +1,8 @@
 /** Reads an OpenAPI document (3.0 and 3.1, JSON and YAML) into operations that can become tools. */
+
 import { GatewayError, messageOf } from '../../base/errors.ts';
 import { isObject, toObject } from '../../base/objects.ts';
+import { percentDecoded } from '../../base/text.ts';
 
 export interface ApiOperation {
   /** Unique in the document, and a name for a variable. */
@@ -127,7 +129,7 @@ function createResolver(document: Record<string, unknown>, isOld: boolean, notes
     const parts = reference
       .slice(2)
       .split('/')
-      .map((part) => decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~'));
+      .map((part) => (percentDecoded(part) ?? part).replaceAll('~1', '/').replaceAll('~0', '~'));
     return parts.reduce<unknown>(
       (value, part) => (isObject(value) && Object.hasOwn(value, part) ? value[part] : undefined),
       document,

@@ -3,12 +3,14 @@
  * the registry, compared with its checksum, and read. Nothing of it is installed or run: a source distribution of Python
  * would run its own code if pip fetched it, so the index is asked directly.
  */
+
 import { createHash } from 'node:crypto';
 import { open, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GatewayError, messageOf } from '../../base/errors.ts';
 import { toObject } from '../../base/objects.ts';
 import { publicAddresses } from '../../base/private-address.ts';
+import { percentDecoded } from '../../base/text.ts';
 import type { RepositoriesConfig } from '../../config/repositories.ts';
 import { runProgram } from '../../workers/run-program.ts';
 import { type ArchivedFile, readArchive } from './archives.ts';
@@ -137,7 +139,8 @@ async function registryOf(kind: 'npm' | 'pypi', folder: string, work: PackageWor
   const url = URL.canParse(given) ? new URL(given) : null;
   if (url === null || !/^https?:$/.test(url.protocol))
     throw new GatewayError('usage', `the address of the ${kind === 'npm' ? 'npm' : 'PyPI'} registry is not valid`);
-  const login = url.username === '' ? null : `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  const login =
+    url.username === '' ? null : [url.username, url.password].map((part) => percentDecoded(part) ?? part).join(':');
   url.username = '';
   url.password = '';
   if (!url.pathname.endsWith('/')) url.pathname += '/';

@@ -1,8 +1,10 @@
 /** A registry from a folder of `server.json` files, with version 0.1 of the interface: for networks without the official one. */
+
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
+import { percentDecoded } from '../../base/text.ts';
 import { type RegistryEntry, serverJsonSchema } from './server-json.ts';
 
 export interface LocalRegistry {
@@ -23,7 +25,9 @@ export function serveRegistry(folder: string, options: LocalRegistryOptions): Pr
     if (request.method !== 'GET' && request.method !== 'HEAD')
       return reply(response, 405, { error: 'method not allowed' });
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://registry');
-    const [, , root, name, versions, version, ...more] = pathname.split('/').map((part) => decode(part));
+    const [, , root, name, versions, version, ...more] = pathname
+      .split('/')
+      .map((part) => percentDecoded(part) ?? part);
     if (!/^\/v0(?:\.1)?\//.test(pathname) || root !== 'servers' || more.length > 0)
       return reply(response, 404, { error: 'not found' });
     const entries = readEntries(folder, options.problem);
@@ -53,14 +57,6 @@ export function serveRegistry(folder: string, options: LocalRegistryOptions): Pr
 
 function reply(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-}
-
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
 }
 
 const META = 'io.modelcontextprotocol.registry/official';

@@ -2,8 +2,10 @@
  * JSON Schemas of tools for programs that understand OpenAPI better than JSON Schema. Only keywords of OpenAPI 3.1
  * remain, and references are replaced by their targets. Only schemas that refer to themselves become components.
  */
+
 import { isObject, type JsonObject } from '../../../base/objects.ts';
 import { DEFINITIONS, schemaChildren } from '../../../base/schema-children.ts';
+import { percentDecoded } from '../../../base/text.ts';
 
 export interface OpenApiSchema {
   readonly schema: unknown;
@@ -42,13 +44,7 @@ function follow(root: unknown, pointer: string): unknown {
 }
 
 function decodePart(part: string): string {
-  let text = part;
-  try {
-    text = decodeURIComponent(part);
-  } catch {
-    // Not encoded.
-  }
-  return text.replaceAll('~1', '/').replaceAll('~0', '~');
+  return (percentDecoded(part) ?? part).replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 type References = ReadonlyMap<string, readonly string[]>;
