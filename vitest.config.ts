@@ -132,7 +132,7 @@ const ALONE = [
  * in the middle each of them would end a worker, and the next one would load all modules again.
  */
 const LONG =
-  /\/test\/(resilience|secrets|docs|tool-folders|clients|deploy)\/|\/(keys|questions-legacy|results-between-eras|changes|package|namespace-policy|mcp-tasks-conformance|replay)\.test/;
+  /\/test\/(resilience|secrets|docs|tool-folders|clients|deploy|fleet|matrix|manager|dashboard|logins)\/|\/(keys|questions-legacy|results-between-eras|changes|package|namespace-policy|mcp-tasks-conformance|replay|token-meter|trusted-config|tools-toml)\.test/;
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);

@@ -28,7 +28,7 @@ import { stopWithNpm } from './stop-with-npm.mjs';
 const DEADLINES = {
   test: [45, 60],
   wide: [75, 90],
-  ci: [75, 88],
+  ci: [40, 60],
   soak: [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
 };
 /** How many minutes the set-up may take. */

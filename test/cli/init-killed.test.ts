@@ -63,12 +63,15 @@ function killed({ cwd, env }: Machine, args: readonly string[], at: { moment?: n
 
 const INIT = ['--yes', '--point', '--move-secrets'];
 
+/** Only what is killed has to be a process. */
+const inProcess = ({ cwd, env }: Machine) => ({ cwd, env, process: false });
+
 async function requireUndone(one: Machine, before: object, where: string) {
-  const { code, stdout, stderr } = await runCli(['init', '--undo', '--yes'], { cwd: one.cwd, env: one.env });
+  const { code, stdout, stderr } = await runCli(['init', '--undo', '--yes'], inProcess(one));
   // 1: it was killed before there was anything to undo.
   expect([0, 1], `${where}\n${stdout}${stderr}`).toContain(code);
   expect(one.state(), where).toEqual(before);
-  const { stdout: secrets } = await runCli(['secrets', 'list'], { cwd: one.cwd, env: one.env });
+  const { stdout: secrets } = await runCli(['secrets', 'list'], inProcess(one));
   expect(secrets, where).not.toMatch(/API_TOKEN.*\bset\b/);
   const journals = join(one.home, '.config/toolgate/init');
   const left = existsSync(journals) ? readdirSync(journals, { recursive: true, encoding: 'utf8' }) : [];
