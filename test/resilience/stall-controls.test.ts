@@ -35,6 +35,7 @@ const SEARCH: Calls = [
   ['describe_tools', { names: many(20, (i) => x(900) + i) }],
   ['call_tool', { name: x(3_900_000) }],
   ['call_tool', keys],
+  ['call_tool', { name: 'pub_tool_1_create_issue', arguments: keys }],
   ['build-toolset', { name: 'abc', tools: many(100, near) }],
   ['build-toolset', { name: 'abc', tools: many(100, (i) => `*tool_*${i}*zz*`) }],
   ['build-toolset', { name: 'abc', tools: many(100, () => ({ refId: 'a'.repeat(64) })) }],
