@@ -3,6 +3,7 @@
  * two, of a key that is there twice one may take the first. A condition has to hold for every reading. A rule that demands
  * approval applies if it does for one of them.
  */
+import { memo } from '../base/memo.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import type { Condition } from '../config/policy.ts';
 import { decodeString, type JsonMember, readElements, readMembers, type Span } from '../protocol/json.ts';
@@ -24,13 +25,24 @@ const asText: Matcher = {
   mayFit: (text, patterns) => climbs(text) || patterns.some((pattern) => matchesPattern(pattern, text)),
 };
 
+/** No system takes longer paths, and others would have to wait while they are compared. */
+const LONGEST_PATH = 32_768;
+
+const pathPatterns = memo((patterns: readonly string[]) => patterns.map(plainPath));
+const smallPatterns = memo((patterns: readonly string[]) => patterns.map((one) => plainPath(one).toLowerCase()));
+
 const asPath: Matcher = {
-  fits: (text, patterns) =>
-    !hasNul(text) && patterns.some((pattern) => matchesPattern(plainPath(pattern), plainPath(text))),
-  // Some file systems do not tell small letters from capitals.
-  mayFit: (text, patterns) =>
-    hasNul(text) ||
-    patterns.some((pattern) => matchesPattern(plainPath(pattern).toLowerCase(), plainPath(text).toLowerCase())),
+  fits(text, patterns) {
+    if (hasNul(text) || text.length > LONGEST_PATH) return false;
+    const path = plainPath(text);
+    return pathPatterns(patterns).some((pattern) => matchesPattern(pattern, path));
+  },
+  // Some file systems do not tell small letters from capitals. A server may shorten a path before it uses it.
+  mayFit(text, patterns) {
+    if (hasNul(text)) return true;
+    const path = plainPath(text).toLowerCase();
+    return smallPatterns(patterns).some((pattern) => matchesPattern(pattern, path));
+  },
 };
 
 /** What is wrong with the first argument that does not meet the condition; null if all do. */

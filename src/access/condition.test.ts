@@ -225,6 +225,12 @@ describe('a condition on paths', () => {
     },
   );
 
+  it('means a path that a server shortens, and not a long text', () => {
+    const rule = conditionOf({ paths: { '*': '*.env' } });
+    expect(touches(rule, call({ path: `${'x/../'.repeat(10_000)}.env` }))).toBe(true);
+    expect(touches(rule, call({ path: 'a', content: 'x'.repeat(100_000) }))).toBe(false);
+  });
+
   it('does not mean other files, and is met by nothing if it is not given', () => {
     const rule = conditionOf({ paths: { '*': '*.env' } });
     for (const args of [{}, { path: '.env.md' }, { path: '.env/../b' }, { paths: [] }, { n: 1 }])
@@ -249,5 +255,7 @@ describe('a condition on paths', () => {
     for (const path of ['src/..', 'src/../../etc', '/srv/../etc', 'SRC/a', 'a', '', 'src/a\0b', 7])
       expect([isMet({ path }), isMet({ paths: ['src/b', path] })], String(path)).toEqual([false, false]);
     expect(isMet({ other: 'src/a' })).toBe(false);
+    // A server could shorten it, but nobody has a reason to send it.
+    expect(isMet({ path: `src/${'x/../'.repeat(10_000)}a` })).toBe(false);
   });
 });

@@ -1,6 +1,6 @@
 /** Finds the entry that a caller names, or throws an error that says how to continue. */
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
-import { didYouMean } from '../base/text.ts';
+import { didYouMean, shortened } from '../base/text.ts';
 import { awayError, awayOwners, awayText, awayWith } from '../catalog/away.ts';
 import { type AwaySource, nameIn } from '../catalog/catalog.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
@@ -61,7 +61,8 @@ function findAliased(view: View, kind: 'tool' | 'prompt', alias: string): Entry 
 
 function ambiguous(kind: Kind, alias: string, meant: readonly string[]): GatewayError {
   const names = meant.map((name) => `"${name}"`).join(', ');
-  return new GatewayError('item_unknown', `Several ${kind}s are called "${alias}". Use one of these names: ${names}.`);
+  const text = `Several ${kind}s are called "${shortened(alias)}". Use one of these names: ${names}.`;
+  return new GatewayError('item_unknown', text);
 }
 
 /**
@@ -211,7 +212,7 @@ function missing(view: View, kind: Kind, name: string, meant: string = name): Ga
   const away = awaySources(view, kind, meant);
   if (away.length > 0) return notNow(code, kind, name, away);
   const hint = view.controls.hint?.(kind, name) || serverHint(view, name) || didYouMean(name, knownNames(view, kind));
-  const text = `There is no ${kind} "${name}".${hint || ` List the ${kind}s to see their names.`}`;
+  const text = `There is no ${kind} "${shownName(kind, name)}".${hint || ` List the ${kind}s to see their names.`}`;
   return new GatewayError(code, text, kind === 'resource' ? { details: { uri: name } } : undefined);
 }
 
@@ -242,12 +243,15 @@ function serverHint({ catalog }: View, name: string): string {
   return pattern === null ? '' : ` It is the name of a server, whose items are called "${pattern}".`;
 }
 
+/** Names may have as many characters as a message. URIs are limited already, and are repeated as they are. */
+const shownName = (kind: Kind, name: string) => (kind === 'resource' ? name : shortened(name));
+
 /** No other name is suggested: this one may be right in a moment. */
 function notNow(code: ErrorCode, kind: Kind, name: string, away: readonly AwaySource[]): GatewayError {
   const more = kind === 'resource' ? { uri: name } : {};
   if (away.every(({ isListed }) => isListed))
-    return awayError(away, `There is no ${kind} "${name}" yet: ${awayText(away)}.`, code, more);
-  return awayError(away, `The ${kind} "${name}" cannot be used now: ${awayText(away)}.`, null, more);
+    return awayError(away, `There is no ${kind} "${shownName(kind, name)}" yet: ${awayText(away)}.`, code, more);
+  return awayError(away, `The ${kind} "${shownName(kind, name)}" cannot be used now: ${awayText(away)}.`, null, more);
 }
 
 /** The names that a caller may have meant, as they are listed for it. */

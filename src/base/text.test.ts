@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { counted, didYouMean, percentDecoded, quotedList, similarNames } from './text.ts';
 
@@ -17,6 +18,7 @@ it('lists names in quotes', () => {
     '"a", "b" or "c"',
   ]);
   expect(quotedList(['a', 'b'], 'and')).toBe('"a" and "b"');
+  expect(quotedList(Array.from({ length: 60 }, (_, i) => String(i)))).toMatch(/"49" and 10 more$/);
 });
 
 it('decodes what is encoded correctly', () => {
@@ -73,4 +75,35 @@ describe('didYouMean', () => {
   it('is empty without suggestions', () => {
     expect(didYouMean('weather', names)).toBe('');
   });
+
+  it('finds what counting every change finds', () => {
+    const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c', '_'), maxLength: 16 });
+    fc.assert(
+      fc.property(word, fc.uniqueArray(word, { maxLength: 20 }), (name, candidates) => {
+        expect(new Set(similarNames(name, candidates, 20))).toEqual(
+          new Set(candidates.filter((one) => isAlike(name, one))),
+        );
+      }),
+      { numRuns: 2_000 },
+    );
+  });
 });
+
+function isAlike(a: string, b: string): boolean {
+  if (a.length >= 3 && (b.includes(a) || (b.length >= 3 && a.includes(b)))) return true;
+  return changes(a, b) <= Math.max(1, Math.floor(Math.max(a.length, b.length) * 0.4));
+}
+
+/** The whole table. */
+function changes(a: string, b: string): number {
+  const table = Array.from({ length: a.length + 1 }, (_, i) => Array.from({ length: b.length + 1 }, (_, j) => i + j));
+  for (let i = 1; i <= a.length; i++)
+    for (let j = 1; j <= b.length; j++) {
+      const row = table[i]!;
+      const above = table[i - 1]!;
+      row[j] = Math.min(above[j]! + 1, row[j - 1]! + 1, above[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        row[j] = Math.min(row[j]!, table[i - 2]![j - 2]! + 1);
+    }
+  return table[a.length]![b.length]!;
+}

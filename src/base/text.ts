@@ -1,5 +1,7 @@
 /** Small pieces of messages. */
 
+const MOST_LISTED = 50;
+
 /** `1 tool`, `3 tools`; pass the plural if it is irregular. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
@@ -10,9 +12,15 @@ export function withoutStop(text: string): string {
   return text.replace(/\.$/, '');
 }
 
-/** `"a", "b" or "c"`. */
+/** The beginning of a text that somebody else has chosen, for a message. */
+export function shortened(text: string, most = 200): string {
+  return text.length <= most ? text : `${text.slice(0, most)}…`;
+}
+
+/** `"a", "b" or "c"`; after the first ones only how many more there are. */
 export function quotedList(names: readonly string[], joint = 'or'): string {
-  const quoted = names.map((name) => `"${name}"`);
+  const quoted = names.slice(0, MOST_LISTED).map((name) => `"${name}"`);
+  if (names.length > MOST_LISTED) return `${quoted.join(', ')} and ${names.length - MOST_LISTED} more`;
   const last = quoted.pop();
   if (last === undefined) return '';
   return quoted.length === 0 ? last : `${quoted.join(', ')} ${joint} ${last}`;
@@ -53,27 +61,46 @@ export function similarNames(name: string, candidates: Iterable<string>, limit =
     // Of a short word, two wrong letters leave nothing that is alike.
     const most = Math.max(1, Math.floor(Math.max(wanted.length, other.length) * 0.4));
     if (!within && apart > most) continue;
-    const distance = within ? apart / 8 : editDistance(wanted, other);
+    const distance = within ? apart / 8 : editDistance(wanted, other, most);
     if (within || distance <= most) scored.push({ candidate, distance });
   }
   scored.sort((a, b) => a.distance - b.distance || (a.candidate < b.candidate ? -1 : 1));
   return scored.slice(0, limit).map((one) => one.candidate);
 }
 
-/** How many letters were left out, added, replaced, or swapped with the next one. */
-function editDistance(a: string, b: string): number {
-  let before: number[] = [];
-  let previous = Array.from({ length: b.length + 1 }, (_, i) => i);
+/** Three rows of the table, which are used again: names are compared with all others of a catalog. */
+const ROWS = [0, 1, 2].map(() => new Uint8Array(MAX_COMPARED + 2));
+
+/**
+ * How many letters were left out, added, replaced, or swapped with the next one; more than `most` if it is more. Only what
+ * can lead to so few is looked at.
+ */
+function editDistance(a: string, b: string, most: number): number {
+  const beyond = most + 1;
+  let [before, previous, current] = ROWS as [Uint8Array, Uint8Array, Uint8Array];
+  for (let j = 0; j <= b.length; j++) previous[j] = j;
+  let leastBefore = 0;
   for (let i = 1; i <= a.length; i++) {
-    const current = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const cost = a.charCodeAt(i - 1) === b.charCodeAt(j - 1) ? 0 : 1;
-      const plain = Math.min(previous[j]! + 1, current[j - 1]! + 1, previous[j - 1]! + cost);
-      const swaps = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      current.push(swaps ? Math.min(plain, before[j - 2]! + 1) : plain);
+    const from = Math.max(1, i - most);
+    const to = Math.min(b.length, i + most);
+    const letter = a.charCodeAt(i - 1);
+    const letterBefore = a.charCodeAt(i - 2);
+    current[from - 1] = from === 1 ? Math.min(i, beyond) : beyond;
+    let least = beyond;
+    for (let j = from; j <= to; j++) {
+      let cost = previous[j - 1]! + (letter === b.charCodeAt(j - 1) ? 0 : 1);
+      if (previous[j]! < cost) cost = previous[j]! + 1;
+      if (current[j - 1]! < cost) cost = current[j - 1]! + 1;
+      const isSwap = i > 1 && j > 1 && letterBefore === b.charCodeAt(j - 1) && letter === b.charCodeAt(j - 2);
+      if (isSwap && before[j - 2]! < cost) cost = before[j - 2]! + 1;
+      current[j] = cost;
+      if (cost < least) least = cost;
     }
-    before = previous;
-    previous = current;
+    current[to + 1] = beyond;
+    // A swap leads from one row to the next but one.
+    if (least >= beyond && leastBefore >= beyond) return beyond;
+    leastBefore = least;
+    [before, previous, current] = [previous, current, before];
   }
   return previous[b.length]!;
 }

@@ -6,8 +6,9 @@
 import { GatewayError } from '../base/errors.ts';
 import { memo } from '../base/memo.ts';
 import { isObject, toObject } from '../base/objects.ts';
+import { quotedList, shortened } from '../base/text.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
-import { findMember, type JsonMember, readMembers, type Span } from '../protocol/json.ts';
+import { findMember, type JsonMember, MAX_DEPTH, readMembers, type Span } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
 import { readMessage } from '../protocol/read.ts';
 import { readArguments } from './arguments.ts';
@@ -68,17 +69,31 @@ export function unwrap(call: Call, { name: tool }: Entry): boolean {
   return true;
 }
 
+const MOST_MEMBERS = 100;
+const TOO_MANY: JsonMember[] = [];
+
+/** `TOO_MANY` if there are far more than it takes: reading them would hold up others. The object is valid JSON. */
+function firstMembers(bytes: Buffer, start: number, end: number): JsonMember[] | null {
+  try {
+    return readMembers(bytes, start, end, MAX_DEPTH, MOST_MEMBERS);
+  } catch {
+    return TOO_MANY;
+  }
+}
+
 /** A null name means that a definition is asked for. */
 function readInner(
   { bytes, argumentsStart, argumentsEnd }: Message,
   tool: string,
 ): { name: Span | null; args: Span | null } {
   const invalid = (problem: string) => new GatewayError('arguments_invalid', `${tool} ${problem}.`);
-  const members = argumentsStart < 0 ? [] : readMembers(bytes, argumentsStart, argumentsEnd);
+  const members = argumentsStart < 0 ? [] : firstMembers(bytes, argumentsStart, argumentsEnd);
   if (members === null) throw invalid('needs an object as its arguments');
+  if (members === TOO_MANY) throw invalid(`takes only ${quotedList(KEYS, 'and')}`);
   const keys = tool === CALL ? KEYS : KEYS.slice(0, 2);
-  const extra = members.filter(({ key }) => !keys.includes(key)).map(({ key }) => `"${key}"`);
-  if (extra.length > 0) throw invalid(`does not take ${extra.join(', ')}: put what the tool takes into "arguments"`);
+  const extra = members.filter(({ key }) => !keys.includes(key)).map(({ key }) => shortened(key));
+  if (extra.length > 0)
+    throw invalid(`does not take ${quotedList(extra, 'and')}: put what the tool takes into "arguments"`);
   const last = (wanted: string): JsonMember | null => members.findLast(({ key }) => key === wanted) ?? null;
   const name = last('name');
   if (name === null || bytes[name.start] !== QUOTE) throw invalid('needs the name of a tool as the string "name"');
@@ -98,6 +113,8 @@ function withParts({ bytes, nameStart, nameEnd, argumentsStart, argumentsEnd }: 
   return Buffer.concat([bytes.subarray(0, start), first, bytes.subarray(end, start2), second, bytes.subarray(end2)]);
 }
 
+/** Bytes of arguments that are compared with a schema. Others would have to wait while longer ones are read. */
+const MOST_CHECKED = 256 * 1_024;
 /** A longer schema is not put into an error. */
 const LONGEST_SCHEMA = 10_000;
 
@@ -106,6 +123,7 @@ const LONGEST_SCHEMA = 10_000;
  * what is certain is refused: the server has the last word.
  */
 export function requireFit({ entry, message, through }: Call): void {
+  if (message.argumentsEnd - message.argumentsStart > MOST_CHECKED) return;
   const { schema, text } = inputOf(entry.item);
   const problem = misfitOf(schema, toObject(readArguments(message)));
   if (problem === null) return;
@@ -124,22 +142,22 @@ function misfitOf(schema: Readonly<Record<string, unknown>>, args: Readonly<Reco
   const properties = toObject(schema.properties);
   const required = Array.isArray(schema.required) ? schema.required : [];
   const missing = required.filter((key) => typeof key === 'string' && !Object.hasOwn(args, key));
-  if (missing.length > 0) return `${quoted(missing)} must be given`;
+  if (missing.length > 0) return `${quotedList(missing as string[], 'and')} must be given`;
   if (schema.additionalProperties === false && schema.patternProperties === undefined) {
     const unknown = Object.keys(args).filter((key) => !Object.hasOwn(properties, key));
-    if (unknown.length > 0) return `it does not take ${quoted(unknown)}`;
+    if (unknown.length > 0)
+      return `it does not take ${quotedList(
+        unknown.map((key) => shortened(key)),
+        'and',
+      )}`;
   }
   for (const [key, value] of Object.entries(args)) {
     const wanted = Object.hasOwn(properties, key) ? toObject(properties[key]).type : undefined;
     const types: readonly unknown[] = Array.isArray(wanted) ? wanted : [wanted];
     if (types.every((type) => typeof type === 'string' && !isOfType(value, type)))
-      return `"${key}" must be of type ${types.join(' or ')}`;
+      return `"${shortened(key)}" must be of type ${types.join(' or ')}`;
   }
   return null;
-}
-
-function quoted(names: readonly unknown[]): string {
-  return names.map((name) => `"${name}"`).join(', ');
 }
 
 function isOfType(value: unknown, type: string): boolean {

@@ -165,11 +165,13 @@ describe('activate', () => {
     expect(refusal(args).code).toBe('arguments_invalid');
   });
 
-  it('lists ten thousand unknown names quickly', () => {
+  it('finds ten thousand unknown names quickly, and names the first', () => {
     const names = Array.from({ length: 10_000 }, (_, i) => `git_status_${i}`);
     const many = catalogOf({ namespace: 'git', tool: Array.from({ length: 1000 }, (_, i) => `some_tool_number_${i}`) });
     const started = process.cpuUsage();
-    expect(() => activate(many, start, lists({ tools_on: names }))).toThrow('git_status_9999 in tools_on');
+    expect(() => activate(many, start, lists({ tools_on: names }))).toThrow(
+      /git_status_0 in tools_on.*; git_status_49 in tools_on; and 9950 more\.$/,
+    );
     expect(process.cpuUsage(started).user / 1000).toBeLessThan(2000);
   });
 });

@@ -20,15 +20,15 @@ import { type Catalog, nameIn } from '../catalog/catalog.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import { textResult } from '../protocol/rpc.ts';
 import { describeActivation, toolsetsWithin } from './activate-text.ts';
-import { invalid } from './arguments.ts';
+import { firstOf, invalid } from './arguments.ts';
 import type { ControlOutcome } from './control.ts';
-import { createNameProblems, meantHint } from './name-problems.ts';
+import { createNameProblems, meantHint, requireFewPatterns } from './name-problems.ts';
 import { readShow, showItems } from './show-items.ts';
 
 export const ACTIVATE = 'toolman_activate';
 
-/** Only this many unknown names get suggestions, because each is compared with the whole catalog. */
-const MAX_SUGGESTED = 20;
+/** How many names one call may have. */
+const MOST_NAMES = 10_000;
 
 const LISTS = ['tools_on', 'tools_off', 'resources_on', 'resources_off'] as const;
 type ListName = (typeof LISTS)[number];
@@ -96,6 +96,11 @@ export function activate(
   }
   const names = { tools: [...catalog.entries.tool.keys()], resources: resourceNames(catalog) };
   const known = { tools: new Set(names.tools), resources: new Set(names.resources) };
+  const given = LISTS.flatMap((list) => lists[list]);
+  if (given.length > MOST_NAMES)
+    throw invalid(`${given.length} names are too many: a call may have ${MOST_NAMES}. Use patterns.`);
+  const patterns = given.filter((name) => isPattern(name) && !known.tools.has(name) && !known.resources.has(name));
+  requireFewPatterns(patterns.length, names.tools.length + names.resources.length);
   const isKnownAs = (kind: Switchable, name: string) =>
     known[kind].has(name) || (isPattern(name) && names[kind].some((one) => matchesPattern(name, one)));
   const problems = createNameProblems(catalog);
@@ -107,10 +112,9 @@ export function activate(
         ? withoutToolsets(lists[list], known.tools, catalog, toolsets)
         : lists[list].map((uri) => exposedUri(catalog, known.resources, uri));
     sets[list] = resolveNames(wanted, names[kind], known[kind], (name) => {
-      const candidates = problems.unknown < MAX_SUGGESTED ? names[kind] : [];
       const other: ListName = LISTS[(LISTS.indexOf(list) + 2) % LISTS.length]!;
       problems.add(kind === 'tools' ? ['tool'] : ['resource', 'template'], name, `${name} in ${list}`, () =>
-        isKnownAs(otherKind(kind), name) ? ` (it belongs in ${other})` : hintFor(name, candidates, catalog),
+        isKnownAs(otherKind(kind), name) ? ` (it belongs in ${other})` : hintFor(name, names[kind], catalog),
       );
     });
   }
@@ -148,9 +152,10 @@ function readLists(given: Readonly<Record<string, unknown>>): Record<ListName, s
   }
   const extra = Object.keys(given).filter((key) => !(LISTS as readonly string[]).includes(key));
   if (extra.length > 0) {
-    throw invalid(`Unknown argument ${extra.join(', ')}. The four lists are ${LISTS.join(', ')}.`);
+    throw invalid(`Unknown argument ${firstOf(extra)}. The four lists are ${LISTS.join(', ')}.`);
   }
-  return given as Record<ListName, string[]>;
+  const once = (list: ListName) => [...new Set(given[list] as string[])];
+  return Object.fromEntries(LISTS.map((list) => [list, once(list)])) as Record<ListName, string[]>;
 }
 
 /** A call that only lists may leave the four lists out, but must not name anything in them. */
@@ -207,7 +212,7 @@ function refuseOverlap(on: ReadonlySet<string>, off: ReadonlySet<string>, kind: 
   const both = [...on].filter((name) => off.has(name));
   if (both.length === 0) return;
   throw invalid(
-    `Nothing was changed. These names are in both ${kind}_on and ${kind}_off: ${both.join(', ')}. Put each in one list.`,
+    `Nothing was changed. These names are in both ${kind}_on and ${kind}_off: ${firstOf(both)}. Put each in one list.`,
   );
 }
 

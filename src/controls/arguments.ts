@@ -2,6 +2,7 @@
 import type { ToolReference } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
 import { isObject } from '../base/objects.ts';
+import { shortened } from '../base/text.ts';
 import { TOOLSET_NAME } from '../store/toolsets.ts';
 import type { ControlContext } from './control.ts';
 
@@ -11,6 +12,16 @@ export function invalid(text: string): GatewayError {
   return new GatewayError('arguments_invalid', text);
 }
 
+/** How many texts of a caller an error repeats. */
+const MOST_REPEATED = 50;
+
+/** Texts of a caller, as an error repeats them. */
+export function firstOf(texts: readonly string[], joint = ', '): string {
+  const first = texts.slice(0, MOST_REPEATED).map((text) => shortened(text, 1_000));
+  const more = texts.length - first.length;
+  return first.join(joint) + (more > 0 ? `${joint}and ${more} more` : '');
+}
+
 /** The arguments as an object. Throws if it has any other keys. */
 export function readArguments(args: unknown, known: readonly string[]): Arguments {
   if (args === undefined) return {};
@@ -18,7 +29,7 @@ export function readArguments(args: unknown, known: readonly string[]): Argument
   const extra = Object.keys(args).filter((key) => !known.includes(key));
   if (extra.length > 0) {
     const takes = known.length === 0 ? 'This tool takes none.' : `Known arguments: ${known.join(', ')}.`;
-    throw invalid(`Unknown argument ${extra.join(', ')}. ${takes}`);
+    throw invalid(`Unknown argument ${firstOf(extra)}. ${takes}`);
   }
   return args;
 }

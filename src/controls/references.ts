@@ -5,7 +5,7 @@ import { similarNames } from '../base/text.ts';
 import { isCategory } from '../catalog/category.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
 import type { ControlContext } from './control.ts';
-import { createNameProblems, meantHint } from './name-problems.ts';
+import { createNameProblems, meantHint, requireFewPatterns } from './name-problems.ts';
 
 export function referenceTo(entry: Entry): ToolReference {
   return { namespacedName: canonicalName(entry), refId: refIdOf(entry) };
@@ -24,6 +24,8 @@ export function resolve(wanted: readonly Partial<ToolReference>[], context: Cont
   const { catalog } = context;
   // A tool whose server is not up is known from before.
   const entries = [...catalog.claims.tool.values()].filter((entry) => entry !== null);
+  const patterns = wanted.filter(({ namespacedName: name }) => name !== undefined && isOpen(name));
+  requireFewPatterns(patterns.length, entries.length);
   const problems = createNameProblems(catalog);
   const found = new Map<string, ToolReference>();
   for (const one of wanted) {

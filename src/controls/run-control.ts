@@ -147,6 +147,11 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
         call.result(readOwnResource(caller.view(), entry), 'legacy');
         return;
       }
+      if (message.argumentsEnd - message.argumentsStart > MOST_ARGUMENTS) {
+        const text = `The arguments of "${entry.name}" may have at most ${MOST_ARGUMENTS} bytes.`;
+        call.fail(new GatewayError('too_large', text));
+        return;
+      }
       if (runApprovalTool(approving, caller, call)) return;
       const { name, arguments: given } = parseParams(message);
       const args = equipArguments(name, given);
@@ -169,6 +174,9 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
     },
   };
 }
+
+/** Bytes. Other callers wait while arguments of ours are read. */
+const MOST_ARGUMENTS = 512 * 1_024;
 
 /** The result of a toolset tool with one more of its `warnings`. */
 function withWarning(result: Buffer, warning: string | null): Buffer {

@@ -26,7 +26,7 @@ import {
   requireChoice,
 } from './arguments.ts';
 import type { ControlContext, ControlOutcome } from './control.ts';
-import { createNameProblems, meantHint } from './name-problems.ts';
+import { createNameProblems, meantHint, mostHints } from './name-problems.ts';
 import { printBrief } from './signature.ts';
 
 export const SEARCH_TOOLS = 'search_tools';
@@ -179,6 +179,7 @@ function resultLines(
   search: ItemSearch,
 ): string[] {
   const shown = new Set<string>();
+  let hints = mostHints(catalog);
   return queries.map((query, i) => {
     const { best, more } = found[i]!;
     const lines = best.map(({ name, entry }) => {
@@ -187,7 +188,7 @@ function resultLines(
       return printBrief(name, entry);
     });
     const head = queries.length === 1 ? [] : [`# ${oneLine(query)}`];
-    if (lines.length === 0) return [...head, nothingFound(catalog, query, search)].join('\n');
+    if (lines.length === 0) return [...head, nothingFound(catalog, query, search, hints-- > 0)].join('\n');
     return [...head, ...lines, ...moreLine(more)].join('\n');
   });
 }
@@ -201,10 +202,11 @@ function moreLine(more: ReadonlyMap<string, number>): string[] {
 }
 
 /** No empty answer: the names that are most alike, or the servers. */
-function nothingFound(catalog: Catalog, query: string, search: ItemSearch): string {
+function nothingFound(catalog: Catalog, query: string, search: ItemSearch, looksForSimilar: boolean): string {
   const words = query.split(/\s+/).slice(0, 8);
   const single = words.length < 2 ? [] : words.flatMap((word) => search.find(word, 2).best.map(({ name }) => name));
-  const alike = [...new Set([...similarNames(query, catalog.entries.tool.keys()), ...single])].slice(0, 5);
+  const similar = looksForSimilar ? similarNames(query, catalog.entries.tool.keys()) : [];
+  const alike = [...new Set([...similar, ...single])].slice(0, 5);
   if (alike.length > 0) return `Nothing matches. Names like it: ${alike.map(oneLine).join(', ')}.`;
   const servers = serversIn(catalog);
   if (servers.length === 0) return 'Nothing matches: no server offers anything now.';
@@ -261,8 +263,8 @@ function describeTools(context: ControlContext, args: unknown): ControlOutcome {
     const name = readText({ name: one }, 'name', LONGEST_QUERY);
     const entry = lookUp(catalog, name);
     if (entry === null) {
-      const known = problems.unknown < MOST_DESCRIBED ? KINDS.flatMap((kind) => [...catalog.entries[kind].keys()]) : [];
-      problems.add(KINDS, name, name, () => meantHint(similarNames(name, known)));
+      const known = () => KINDS.flatMap((kind) => [...catalog.entries[kind].keys()]);
+      problems.add(KINDS, name, name, () => meantHint(similarNames(name, known())));
     } else entries.set(nameIn(catalog, entry), entry);
   }
   problems.refuse('Nothing was described.', 'names');

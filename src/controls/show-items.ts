@@ -10,8 +10,9 @@ import type { Entry } from '../catalog/entry.ts';
 import { headingOf } from '../catalog/introduction.ts';
 import { overviewOf } from '../catalog/overview.ts';
 import { serverLine } from './activate-text.ts';
-import { invalid } from './arguments.ts';
+import { firstOf, invalid } from './arguments.ts';
 import { type CatalogItems, catalogPage, itemsOf } from './catalog-text.ts';
+import { mostHints, requireFewPatterns } from './name-problems.ts';
 
 export interface Show {
   /** Names, patterns, servers or parts of names. */
@@ -19,8 +20,6 @@ export interface Show {
   readonly page: number;
 }
 
-/** Only this many texts that match nothing get suggestions, because each is compared with the whole catalog. */
-const MAX_SUGGESTED = 20;
 const MAX_PATTERNS = 100;
 
 /** The arguments `show` and `page`. A single text counts as a list of one. */
@@ -78,7 +77,9 @@ function findItems(catalog: Catalog, patterns: readonly string[]): CatalogItems 
   const { tools, resources } = itemsOf(catalog);
   const names = new Set([...tools, ...resources].map(({ name }) => name));
   const servers = new Set([...tools, ...resources].map(({ sourceKey }) => sourceKey));
+  requireFewPatterns(patterns.length, names.size);
   const unknown: string[] = [];
+  const hints = mostHints(catalog);
   const away = new Set<AwaySource>();
   const found = new Set<Entry>();
   for (const one of patterns) {
@@ -87,12 +88,12 @@ function findItems(catalog: Catalog, patterns: readonly string[]): CatalogItems 
     if (matching.length === 0) {
       const servers = awayMatching(catalog, one);
       for (const server of servers) away.add(server);
-      if (servers.length === 0) unknown.push(unmatched(one, unknown.length < MAX_SUGGESTED ? names : []));
+      if (servers.length === 0) unknown.push(unmatched(one, unknown.length < hints ? names : []));
     }
     for (const entry of matching) found.add(entry);
   }
   const without = away.size === 0 ? '' : ` Not available now: ${awayText([...away])}.`;
-  if (unknown.length > 0) throw new GatewayError('item_unknown', `No items match ${unknown.join('; ')}.${without}`);
+  if (unknown.length > 0) throw new GatewayError('item_unknown', `No items match ${firstOf(unknown, '; ')}.${without}`);
   if (found.size === 0) throw awayError([...away], `Nothing can be shown.${without}`);
   return {
     tools: tools.filter((entry) => found.has(entry)),

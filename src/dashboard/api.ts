@@ -72,8 +72,8 @@ export function createApi(context: ApiContext): Api {
   let recorded: { readonly arguments: boolean; readonly results: boolean; readonly until: number } | null = null;
   let forgetting: NodeJS.Timeout | undefined;
   const calls = new LiveCalls({ redact: gateway.redact, recording, inFlight: () => gateway.metrics.inFlight });
-  const streams = createStreams({ gateway, calls, isValid: (session) => sessions.isValid(session) });
-  const tries = createTries(gateway);
+  const streams = createStreams({ gateway, calls, isValid: sessions.isValid });
+  const tries = createTries(gateway, sessions.isValid);
   const logins = createLogins(gateway, () => streams.changed('logins'));
 
   function recording(): types.Recording {
@@ -98,6 +98,8 @@ export function createApi(context: ApiContext): Api {
     return recording();
   }
 
+  const body = <Schema extends z.ZodType>(request: IncomingMessage, schema: Schema, limit = MOST_BODY) =>
+    readBody(request, schema, limit, gateway.config.limits.depth);
   const act = (what: string, detail: string, session: PageSession) =>
     gateway.events.emit('admin', { act: what, agent: '', detail, ...byOf(session) });
 
@@ -180,8 +182,8 @@ export function createApi(context: ApiContext): Api {
       return catalogWindow(gateway, query, offset, limit);
     },
     item: ({ parts: [kind = '', name = ''] }) => itemDetail(gateway, kind, name),
-    async tryIt({ request, response, headers }) {
-      await tries.start(await body(request, trySchema, gateway.config.limits.body), response, headers);
+    async tryIt({ request, response, headers, session }) {
+      await tries.start(await body(request, trySchema, gateway.config.limits.body), session, response, headers);
       return ANSWERED;
     },
     cancelTry: ({ parts: [id = ''] }) => tries.cancel(id),
@@ -313,13 +315,14 @@ const MOST_SECRET = 512 * 1_024;
 const MOST_ISSUES = 5;
 
 /** The body of a request. Throws if it is not right. */
-async function body<Schema extends z.ZodType>(
+async function readBody<Schema extends z.ZodType>(
   request: IncomingMessage,
   schema: Schema,
-  limit = MOST_BODY,
+  limit: number,
+  maxDepth: number,
 ): Promise<z.output<Schema>> {
   requireJson(request.headers);
-  const value = (await readJson(request, limit)) ?? {};
+  const value = (await readJson(request, limit, maxDepth)) ?? {};
   const read = schema.safeParse(value);
   if (read.success) return read.data;
   const issues = schemaIssues(schema, read.error, value).slice(0, MOST_ISSUES);

@@ -11,7 +11,7 @@ import { GatewayError } from '../base/errors.ts';
 import { sha256 } from '../base/hash.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvVars } from '../config/expand.ts';
-import { openAdminStore } from '../store/agents.ts';
+import { OPERATOR, openAdminStore } from '../store/agents.ts';
 import { isOperatorKey, operatorKey, sign } from '../store/operator.ts';
 import type { Replica } from '../store/shared/replica.ts';
 import { openShelf } from './page-shelf.ts';
@@ -146,8 +146,10 @@ export function createPageSessions(config: () => Config, env: EnvVars, replica: 
   async function adminWith(hash: string): Promise<string | null> {
     const now = new Date().toISOString();
     const known = (await openAdminStore(config().dataDir).read()) ?? [];
-    const found = known.find(({ tokens }) =>
-      tokens.some((one) => one.sha256 === hash && (one.expires === null || one.expires > now)),
+    const found = known.find(
+      ({ name, tokens }) =>
+        // Also if the file says otherwise.
+        name !== OPERATOR && tokens.some((one) => one.sha256 === hash && (one.expires === null || one.expires > now)),
     );
     return found?.name ?? null;
   }
@@ -200,12 +202,15 @@ export function createPageSessions(config: () => Config, env: EnvVars, replica: 
         throw new GatewayError('rate_limited', 'Too many wrong keys were entered. Try again in a minute.', {
           details: { retryAfter: 60 },
         });
-      if (isOperatorKey(key, await operatorKey(env)))
-        return { cookie: await open(OPERATOR, null, request), who: OPERATOR };
-      const admin = await adminOf(key);
-      if (admin !== null) return { cookie: await open(admin, sha256(key), request), who: admin };
+      // Counted before it is compared, because many may come at the same time.
       tries.count++;
       wrong.set(address, tries);
+      const isOperator = isOperatorKey(key, await operatorKey(env));
+      const who = isOperator ? OPERATOR : await adminOf(key);
+      if (who !== null) {
+        tries.count--;
+        return { cookie: await open(who, isOperator ? null : sha256(key), request), who };
+      }
       throw new GatewayError('unauthorized', 'That is neither the operator key nor an admin token.');
     },
     async find(request) {
@@ -245,8 +250,6 @@ export function createPageSessions(config: () => Config, env: EnvVars, replica: 
     },
   };
 }
-
-const OPERATOR = 'operator';
 
 /** For the audit: whose admin token it was. */
 export function byOf({ who }: Pick<PageSession, 'who'>): { readonly by?: string } {

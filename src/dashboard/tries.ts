@@ -24,11 +24,12 @@ import { FORM_MODE, type Question, URL_MODE, unanswerable } from '../protocol/qu
 import { readMessage } from '../protocol/read.ts';
 import type { TryEvents } from './api-types.ts';
 import type { AnswerInput, TryInput } from './inputs.ts';
+import type { PageSession } from './page-sessions.ts';
 import { eventText } from './streams.ts';
 
 export interface Tries {
-  /** Calls it, and writes what happens to the response. */
-  start(asked: TryInput, response: ServerResponse, headers: readonly string[]): Promise<void>;
+  /** Calls it, and writes what happens to the response. The call is cancelled with its session. */
+  start(asked: TryInput, session: PageSession, response: ServerResponse, headers: readonly string[]): Promise<void>;
   answer(id: string, question: string, answer: AnswerInput): void;
   cancel(id: string): null;
   close(): void;
@@ -48,7 +49,7 @@ const ABILITIES: ClientAbilities = {
   tasks: false,
 };
 
-export function createTries(gateway: Gateway): Tries {
+export function createTries(gateway: Gateway, isValid: (session: PageSession) => Promise<boolean>): Tries {
   const running = new Map<string, PageTry>();
 
   function find(id: string): PageTry {
@@ -58,7 +59,7 @@ export function createTries(gateway: Gateway): Tries {
   }
 
   return {
-    async start(asked, response, headers) {
+    async start(asked, session, response, headers) {
       if (running.size >= MOST_TRIES)
         throw new GatewayError(
           'source_busy',
@@ -80,7 +81,8 @@ export function createTries(gateway: Gateway): Tries {
         throw error;
       }
       const id = randomBytes(9).toString('base64url');
-      const one = new PageTry(gateway, caller, response, () => running.delete(id));
+      const ended = () => running.delete(id);
+      const one = new PageTry(gateway, caller, response, { ended, mayLook: () => isValid(session) });
       running.set(id, one);
       one.openFor(id, message, headers);
     },
@@ -97,6 +99,12 @@ export function createTries(gateway: Gateway): Tries {
   };
 }
 
+interface PageTryOptions {
+  ended(): void;
+  /** Whether the session that began it still lasts. */
+  mayLook(): Promise<boolean>;
+}
+
 class PageTry implements Exchange, Client {
   readonly identity = {};
   readonly isFull = READS_AT_ONCE.isFull;
@@ -104,7 +112,7 @@ class PageTry implements Exchange, Client {
   readonly #gateway: Gateway;
   readonly #caller: Caller;
   readonly #response: ServerResponse;
-  readonly #ended: () => void;
+  readonly #options: PageTryOptions;
   readonly #questions = new Map<string, Question>();
   readonly #started = performance.now();
   #answer: Answer | null = null;
@@ -112,11 +120,11 @@ class PageTry implements Exchange, Client {
   #lastQuestion = 0;
   #isOver = false;
 
-  constructor(gateway: Gateway, caller: Caller, response: ServerResponse, ended: () => void) {
+  constructor(gateway: Gateway, caller: Caller, response: ServerResponse, options: PageTryOptions) {
     this.#gateway = gateway;
     this.#caller = caller;
     this.#response = response;
-    this.#ended = ended;
+    this.#options = options;
   }
 
   openFor(id: string, message: Message, headers: readonly string[]): void {
@@ -126,7 +134,7 @@ class PageTry implements Exchange, Client {
       ...['content-type', 'text/event-stream', 'cache-control', 'no-store', 'x-accel-buffering', 'no'],
       ...['x-content-type-options', 'nosniff', 'cross-origin-resource-policy', 'same-origin'],
     ]);
-    this.#beating = setInterval(() => response.write(': \n\n'), KEEPALIVE).unref();
+    this.#beating = setInterval(() => void this.#beat(), KEEPALIVE).unref();
     response.once('close', () => this.#answer?.cancel('the page was closed'));
     this.#tell('started', { id, replica: this.#gateway.replica?.id ?? null });
     this.#answer = new TryAnswer(message, this, [], this, ABILITIES, 'legacy', null);
@@ -138,6 +146,13 @@ class PageTry implements Exchange, Client {
     // A server can send them without end, and there is no other way to slow it down.
     if ((name === 'progress' || name === 'log') && this.#response.writableLength > MOST_UNREAD) return;
     this.#response.write(eventText(name, data));
+  }
+
+  /** Keeps proxies from closing the stream. Somebody who was logged out sees and changes nothing more. */
+  async #beat(): Promise<void> {
+    if (await this.#options.mayLook()) {
+      if (!this.#isOver) this.#response.write(': \n\n');
+    } else this.cancel('The session is over.');
   }
 
   #clean(bytes: Buffer): JsonObject {
@@ -152,7 +167,7 @@ class PageTry implements Exchange, Client {
     if (this.#isOver) return;
     this.#isOver = true;
     clearInterval(this.#beating);
-    this.#ended();
+    this.#options.ended();
     this.#caller.leave();
     this.#response.end();
   }
@@ -164,8 +179,8 @@ class PageTry implements Exchange, Client {
     question.answer(result);
   }
 
-  cancel(): void {
-    this.#tell('failed', { code: 'cancelled', message: 'The call was cancelled.', ms: this.#ms });
+  cancel(message = 'The call was cancelled.'): void {
+    this.#tell('failed', { code: 'cancelled', message, ms: this.#ms });
     this.#answer?.cancel('cancelled in the page');
     this.#end();
   }

@@ -120,9 +120,10 @@ export async function openHttpListener(toolsets: ToolsetGateway, options: HttpLi
     const { url = '/', headers } = request;
     const asked = requestOf(request);
     const known = options.isGuarded && isPublic === true ? null : await admissions.identify(asked);
+    const { limits } = gateway.config;
     let body: unknown;
     try {
-      body = method === 'GET' ? undefined : await readJson(request, gateway.config.limits.body);
+      body = method === 'GET' ? undefined : await readJson(request, limits.body, limits.depth);
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'parse') throw error;
       return invalid('body', [{ message: error.message, path: [] }]);

@@ -50,6 +50,9 @@ export interface AgentStore {
 
 const MARK = 'tg_';
 
+/** What the holder of the operator key is called. No admin may be called so: the audit would not tell them apart. */
+export const OPERATOR = 'operator';
+
 /** The store of agents in the data folder of a configuration (`config.dataDir`). */
 export function openAgentStore(dataDir: string): AgentStore {
   return openStore(dataDir, { file: 'agents.json', noun: 'agent', command: 'toolgate agents' });
@@ -86,6 +89,8 @@ function openStore(dataDir: string, { file: name, noun, command }: TokenWords): 
           'usage',
           `"${name}" is not a valid name for an ${noun}: use at most 64 letters, digits, "_", ".", "@", ":" and "-", and begin with a letter or digit.`,
         );
+      if (noun === 'admin' && name === OPERATOR)
+        throw new GatewayError('usage', `"${OPERATOR}" stands for the operator key. Choose another name.`);
       const { token, ...made } = makeToken(lifetime);
       await change((agents) => {
         if (agents.some((agent) => agent.name === name))

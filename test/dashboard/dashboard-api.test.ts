@@ -539,6 +539,47 @@ it('a result that is nested more deeply than a stack reaches is shown as far as 
   expect((await ask<types.SessionInfo>('session')).who).toBe('operator');
 });
 
+it('no body makes an address fail unexpectedly', async () => {
+  const deep = `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`;
+  const call = '"kind":"tool","name":"a_echo","agent":null';
+  const hostile = [
+    '{x',
+    '{"ticket":{"toString":1}}',
+    '{"__proto__":{"a":1}}',
+    'null',
+    '[]',
+    '1',
+    '"x"',
+    '"\\ud800"',
+    '\0',
+  ];
+  const bodies = [...hostile, deep, `{"arguments":${deep}}`, `{${call},"arguments":${deep}}`, `{"decision":${deep}}`];
+  const own = await startHttp({ config: CONFIG, env: { TOOLGATE_OPERATOR_KEY: KEY } });
+  const types = ['application/json', 'application/x-www-form-urlencoded'];
+  const open = [
+    ['POST', '/login'],
+    ['POST', '/admin/session'],
+  ] as const;
+  const guarded = ADDRESSES.filter(([method, path]) => method !== 'GET' && !path.startsWith('registry')).map(
+    ([method, path]) => [method, `/admin/${path}`] as const,
+  );
+  const more = ['tools/a_echo', 'commands/explain', 'commands/list'].map((path) => ['POST', `/admin/${path}`] as const);
+  const wrong: unknown[] = [];
+  for (const [method, path] of [...open, ...guarded, ...more])
+    for (const type of types)
+      for (const body of bodies) {
+        const response = await fetch(own.origin + path, {
+          method,
+          headers: { authorization: `Bearer ${KEY}`, 'content-type': type },
+          body,
+        });
+        const text = await response.text();
+        if (response.status === 500 || text.includes('failed unexpectedly'))
+          wrong.push([method, path, type, body.slice(0, 60), response.status, text.slice(0, 200)]);
+      }
+  expect(wrong).toEqual([]);
+});
+
 it('the audit says whose admin token it was, and nobody can name somebody else', async () => {
   const own = await startHttp({ config: CONFIG, env: { TOOLGATE_OPERATOR_KEY: KEY } });
   const { token } = await openAdminStore(join(own.cwd, '.toolgate')).add('eve', '', null);

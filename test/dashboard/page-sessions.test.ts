@@ -2,13 +2,14 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { schemasText } from '../../scripts/api-schemas.mjs';
 import { createPageSessions } from '../../src/dashboard/page-sessions.ts';
 import type { Config } from '../../src/index.ts';
 import { openAdminStore } from '../../src/store/agents.ts';
 import { runCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 
@@ -213,7 +214,7 @@ it('a session ends with its token, even if a later token has the same name', asy
   const asked = (cookie = '') => ({ socket: { remoteAddress: '127.0.0.1' }, headers: { cookie } }) as never;
   const openWith = async (token: string) => (await sessions.enterWith(token, asked())).cookie.split(';')[0]!;
   const isOver = async (cookie: string) => (await sessions.find(asked(cookie)).catch(() => null)) === null;
-  for (const name of ['ann', 'operator']) {
+  for (const name of ['ann', 'eve']) {
     const stolen = (await store.add(name, '', null)).token;
     const thief = await openWith(stolen);
     const second = await openWith(stolen);
@@ -262,6 +263,70 @@ it('somebody who enters wrong keys keeps out only themselves', async () => {
   for (let i = 0; i < 20; i++) expect(await enterFrom('127.0.0.2', 'wrong')).toBe(401);
   expect(await enterFrom('127.0.0.2', KEY)).toBe(429);
   expect(await enterFrom('127.0.0.1', KEY)).toBe(204);
+});
+
+it('wrong keys that come at the same time are counted, too', async () => {
+  const config = { dataDir: tempFolder(), file: null, http: { publicUrl: null } } as unknown as Config;
+  const sessions = createPageSessions(() => config, env, null);
+  const from = (remoteAddress: string) => ({ socket: { remoteAddress }, headers: {} }) as never;
+  const codeOf = (key: string) =>
+    sessions.enterWith(key, from('10.0.0.1')).then(
+      ({ who }) => who,
+      ({ code }) => code,
+    );
+  const together = await Promise.all(Array.from({ length: 200 }, (_, i) => codeOf(`wrong ${i}`)));
+  expect(together.filter((code) => code === 'unauthorized')).toHaveLength(20);
+  expect(together.filter((code) => code === 'rate_limited')).toHaveLength(180);
+  expect(await codeOf(KEY)).toBe('rate_limited');
+  expect((await sessions.enterWith(KEY, from('10.0.0.2'))).who).toBe('operator');
+});
+
+it('right keys use up no tries', async () => {
+  const config = { dataDir: tempFolder(), file: null, http: { publicUrl: null } } as unknown as Config;
+  const sessions = createPageSessions(() => config, env, null);
+  const request = { socket: { remoteAddress: '10.0.0.1' }, headers: {} } as never;
+  for (let i = 0; i < 50; i++) expect((await sessions.enterWith(KEY, request)).who).toBe('operator');
+});
+
+it('no admin is called operator: the audit could not tell them apart', async () => {
+  const dataDir = tempFolder();
+  const store = openAdminStore(dataDir);
+  await expect(store.add('operator', '', null)).rejects.toThrow('Choose another name');
+  const { token } = await store.add('eve', '', null);
+  // Somebody has written the file by hand.
+  const file = join(dataDir, 'admins.json');
+  writeFileSync(file, readFileSync(file, 'utf8').replace('"eve"', '"operator"'));
+  const config = { dataDir, file: null, http: { publicUrl: null } } as unknown as Config;
+  const sessions = createPageSessions(() => config, env, null);
+  const request = { socket: {}, headers: { authorization: `Bearer ${token}` } } as never;
+  expect(await sessions.tokenHolder(request)).toBe(null);
+  await expect(sessions.enterWith(token, request)).rejects.toThrow('neither');
+});
+
+it('the streams of an admin whose token was revoked end, with the calls that they began', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  try {
+    const own = await startHttp({ config: `controls = []\n${serversToml({ slow: server('hang') })}`, env });
+    const admins = openAdminStore(join(own.cwd, '.toolgate'));
+    const { token } = await admins.add('ann', '', null);
+    const open = (path: string, init: RequestInit = {}) => {
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+      return fetch(`${own.origin}/admin/${path}`, { ...init, headers });
+    };
+    const call = { kind: 'tool', name: 'slow_hang', arguments: {}, agent: null };
+    const streams = await Promise.all([open('events'), open('tries', { method: 'POST', body: JSON.stringify(call) })]);
+    expect(streams.map(({ status }) => status)).toEqual([200, 200]);
+    await callsInFlight(own, 1);
+    await admins.revoke('ann');
+    // Where the gateway is a process of its own, this takes fifteen seconds.
+    vi.advanceTimersByTime(15_000);
+    const [events, tries] = await Promise.all(streams.map((stream) => stream.text()));
+    expect(events).toContain('event: bye');
+    expect(tries).toContain('The session is over.');
+    await callsInFlight(own, 0);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 it('a key is not taken from what a page of another site can send without asking', async () => {

@@ -62,6 +62,33 @@ it('messages may come out of order', async () => {
   await Promise.all([a.close(), b.close()]);
 });
 
+it('news that are far behind the messages of the same replica are heard', async () => {
+  const { store, a, b, published } = await openTwo();
+  const heard: unknown[] = [];
+  b.hear('told', ({ what }) => heard.push(what));
+  const { publish } = store;
+  store.publish = async () => {};
+  const all = Array.from({ length: 2_500 }, (_, i) => a.publish('told', { what: i }));
+  await a.send(b.id, 'told', { what: 'the message' });
+  for (const news of published) await publish(news);
+  await Promise.all(all);
+  expect(heard).toEqual(['the message', ...Array.from({ length: 2_500 }, (_, i) => i)]);
+  await Promise.all([a.close(), b.close()]);
+});
+
+it('a replica that has just started takes no message from long before', async () => {
+  const { store, a, published } = await openTwo();
+  for (let i = 0; i < 2_000; i++) await a.publish('told', { what: i });
+  const events = { note() {}, failure() {} };
+  const late = await openReplica(store, sealing, events);
+  const heard: unknown[] = [];
+  late.hear('told', ({ what }) => heard.push(what));
+  await a.publish('told', { what: 'now' });
+  for (const news of published.slice(0, 900)) await store.publish(news);
+  expect(heard).toEqual(['now']);
+  await Promise.all([a.close(), late.close()]);
+});
+
 it('news that are put there again bring back nothing that was removed', async () => {
   const { store, a, b, published } = await openTwo();
   const [own, other] = [a.map('page sessions'), b.map('page sessions')];

@@ -82,8 +82,9 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
   const waiting = new Map<number, { readonly left: Set<string>; done(): void }>();
   let alive: ReadonlySet<string> = new Set([id]);
   let lastSerial = 0;
-  let lastNumber = 0;
-  const taken = new TakenNumbers();
+  // News and messages are read one after the other, so each has numbers of its own: one may be far behind the other.
+  const lastNumber = { news: 0, inbox: 0 };
+  const taken = { news: new TakenNumbers(), inbox: new TakenNumbers() };
   let taking: Taking | null = null;
   let isInDoubt = false;
   let lastBeat = performance.now();
@@ -161,7 +162,7 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
       waiting.set(serial, { left, done });
     });
     try {
-      await write(sealing.seal(JSON.stringify({ ...body, kind, from: id, serial, number: ++lastNumber }), 'news'));
+      await write(sealing.seal(JSON.stringify({ ...body, kind, from: id, serial, number: ++lastNumber.news }), 'news'));
     } catch (error) {
       waiting.get(serial)?.done();
       throw error;
@@ -170,15 +171,15 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
     await answered;
   }
 
-  function read(entry: Buffer, place: string): ReplicaMessage | null {
-    const plain = sealing.open(entry, place);
+  function read(entry: Buffer, what: 'news' | 'inbox'): ReplicaMessage | null {
+    const plain = sealing.open(entry, what === 'news' ? what : `inbox:${id}`);
     if (plain === null) {
       events.note('a message in the store was ignored: it was not sealed with our key');
       return null;
     }
     const message: unknown = JSON.parse(plain.toString());
     if (!isObject(message)) return null;
-    if (taken.take(String(message.from), message.number)) return message;
+    if (taken[what].take(String(message.from), message.number)) return message;
     events.note('a message in the store was ignored: it came before');
     return null;
   }
@@ -197,7 +198,7 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
   async function send(to: string, kind: string, body: ReplicaMessage): Promise<void> {
     await store.send(
       to,
-      sealing.seal(JSON.stringify({ ...body, kind, from: id, number: ++lastNumber }), `inbox:${to}`),
+      sealing.seal(JSON.stringify({ ...body, kind, from: id, number: ++lastNumber.inbox }), `inbox:${to}`),
     );
   }
 
@@ -215,7 +216,7 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
       if (from !== id) void send(String(from), 'heard', { serial }).catch(() => {});
     },
     received(entry) {
-      const message = read(entry, `inbox:${id}`);
+      const message = read(entry, 'inbox');
       if (message === null) return;
       if (message.kind !== 'heard') {
         dispatch(message);
@@ -373,14 +374,15 @@ const MOST_SENDERS = 256;
  * again: a call would be made twice. Messages may come a little out of order.
  */
 class TakenNumbers {
-  readonly #senders = new BoundedMap<string, Float64Array>(MOST_SENDERS);
+  readonly #senders = new BoundedMap<string, { readonly slots: Float64Array; last: number }>(MOST_SENDERS);
 
-  /** False if it came before. */
+  /** False if it came before, or is so old that nobody knows. */
   take(sender: string, number: unknown): boolean {
     if (typeof number !== 'number') return false;
-    const slots = getOrMake(this.#senders, sender, () => new Float64Array(NUMBERS));
-    if (slots[number % NUMBERS]! >= number) return false;
-    slots[number % NUMBERS] = number;
+    const known = getOrMake(this.#senders, sender, () => ({ slots: new Float64Array(NUMBERS), last: 0 }));
+    if (number <= known.last - NUMBERS || known.slots[number % NUMBERS]! >= number) return false;
+    known.slots[number % NUMBERS] = number;
+    known.last = Math.max(known.last, number);
     return true;
   }
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import { toObject } from '../../../base/objects.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
+import { OPERATOR } from '../../../store/agents.ts';
 import { approvalsFolder, endedText, isEnded, type Verdict } from '../../../store/approval-files.ts';
 import { pathOf } from '../path.ts';
 import { readJson } from '../wire/body.ts';
@@ -27,9 +28,9 @@ export async function decideApproval(
 ): Promise<void> {
   requireJson(request.headers);
   const id = pathOf(request.url ?? '').slice(APPROVALS_PATH.length + 1);
-  const read = readVerdict(await readJson(request, MOST_BYTES));
+  const read = readVerdict(await readJson(request, MOST_BYTES, config.limits.depth));
   // Whose token it was is known, so nobody can name somebody else.
-  const verdict = visitor === null || visitor === 'operator' ? read : { ...read, by: visitor };
+  const verdict = visitor === null || visitor === OPERATOR ? read : { ...read, by: visitor };
   if (!approvals.decide(id, verdict, person)) {
     if (await isEnded(approvalsFolder(config.dataDir), id)) throw new GatewayError('path_unknown', endedText(id));
     throw new GatewayError(
@@ -47,7 +48,7 @@ function sendFresh(response: ServerResponse, value: object, headers: readonly st
 }
 
 function readVerdict(body: unknown): Verdict {
-  const { decision, lasting_ms: lasting = null, reason = '', by = 'operator' } = toObject(body);
+  const { decision, lasting_ms: lasting = null, reason = '', by = OPERATOR } = toObject(body);
   const isRight =
     (decision === 'approve' || decision === 'deny') &&
     (lasting === null || (typeof lasting === 'number' && lasting > 0 && lasting <= LONGEST_GRANT)) &&

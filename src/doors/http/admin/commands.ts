@@ -21,7 +21,8 @@ export async function runCommand(
     throw new GatewayError('path_unknown', `This gateway has no command "${written}". It may be an older version.`);
   const name = written as GatewayCommand;
   requireJson(request.headers);
-  const asked = readRequest(name, await readJson(request, gateway.config.limits.body));
+  const { limits } = gateway.config;
+  const asked = readRequest(name, await readJson(request, limits.body, limits.depth));
   await gateway.caughtUp();
   await gateway.opening;
   const answer = await runInGateway(gateway, name, asked);

@@ -32,9 +32,8 @@ export async function useTool(
       return;
     }
     requireJson(request.headers);
-    const { arguments: given = {}, dry_run: dryRun = false } = toObject(
-      await readJson(request, gateway.config.limits.body),
-    );
+    const { body: most, depth } = gateway.config.limits;
+    const { arguments: given = {}, dry_run: dryRun = false } = toObject(await readJson(request, most, depth));
     if (typeof dryRun !== 'boolean') throw new GatewayError('params_invalid', '"dry_run" must be true or false.');
     const gone = new AbortController();
     response.once('close', () => gone.abort());

@@ -2,8 +2,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CollectedParts } from '../../../base/collected-parts.ts';
 import { GatewayError } from '../../../base/errors.ts';
+import { isObject } from '../../../base/objects.ts';
 import type { Scope } from '../../../calls/caller.ts';
 import { type Identity, requireNotRevoked } from '../../../calls/identity.ts';
+import { DepthError, skipSpace, skipValue } from '../../../protocol/json.ts';
 import type { Message } from '../../../protocol/message.ts';
 import { readMessage, requireUniqueKeys } from '../../../protocol/read.ts';
 import { withHeaderTrace } from '../../../protocol/trace.ts';
@@ -136,31 +138,41 @@ function messageTooLarge(limit: number): GatewayError {
 
 /**
  * The JSON in a body, for routes other than calls; undefined if the body is empty. Rejects with `too_large`, or with
- * `parse` if it is not JSON.
+ * `parse` if it is not JSON, or nested more deeply than those who use it can follow.
  */
-export async function readJson(request: IncomingMessage, limit: number): Promise<unknown> {
-  const read = request.readableEnded ? bodyBefore(request) : encodingProblem(request.headers);
-  const bytes = read ?? (await readBytes(request, limit));
-  if (bytes instanceof GatewayError) throw bytes;
-  if (bytes.length > limit) throw bodyTooLarge(limit);
+export async function readJson(request: IncomingMessage, limit: number, maxDepth: number): Promise<unknown> {
+  const bytes = await wholeBody(request, limit);
   if (bytes.length === 0) return undefined;
   try {
+    skipValue(bytes, skipSpace(bytes, 0, bytes.length), bytes.length, maxDepth);
     return JSON.parse(bytes.toString());
-  } catch {
-    throw new GatewayError('parse', 'The body is not JSON.');
+  } catch (error) {
+    throw new GatewayError(
+      'parse',
+      error instanceof DepthError
+        ? `The body is nested deeper than ${maxDepth} levels; limits.depth allows no more.`
+        : 'The body is not JSON.',
+    );
   }
 }
 
 /** The fields of a form in a body. */
 export async function readForm(request: IncomingMessage, limit: number): Promise<URLSearchParams> {
+  const { readableEnded, body } = request as IncomingMessage & { readonly body?: unknown };
+  // A framework has read it, and left an object.
+  if (readableEnded && isObject(body) && !Buffer.isBuffer(body)) {
+    const fields = Object.entries(body).filter(([, value]) => typeof value === 'string');
+    return new URLSearchParams(fields as [string, string][]);
+  }
+  return new URLSearchParams((await wholeBody(request, limit)).toString());
+}
+
+async function wholeBody(request: IncomingMessage, limit: number): Promise<Buffer> {
   const read = request.readableEnded ? bodyBefore(request) : encodingProblem(request.headers);
   const bytes = read ?? (await readBytes(request, limit));
   if (bytes instanceof GatewayError) throw bytes;
-  const text = bytes.toString();
-  // A framework has read it, and left an object.
-  if (!text.startsWith('{')) return new URLSearchParams(text);
-  const fields = Object.entries(JSON.parse(text) as Record<string, unknown>);
-  return new URLSearchParams(fields.map(([name, value]): [string, string] => [name, String(value)]));
+  if (bytes.length > limit) throw bodyTooLarge(limit);
+  return bytes;
 }
 
 /**
