@@ -5,6 +5,7 @@ import { awayError, awayOwners, awayText, awayWith } from '../catalog/away.ts';
 import { type AwaySource, nameIn } from '../catalog/catalog.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
+import { skillOf } from '../catalog/skills.ts';
 import { hasScheme, LONGEST_URI, literalLength, matchesTemplate } from '../catalog/template.ts';
 import { listedUri, readSchemeUri, type SchemeUri } from '../catalog/uris.ts';
 import { aliased, byScheme } from './alias.ts';
@@ -170,7 +171,7 @@ function isClosed({ catalog }: View, template: Entry, uri: string): boolean {
 }
 
 /** The templates by name: those of the view, and those of which only some URIs are open. */
-function* usableTemplates({ entries, catalog, selection }: View): Generator<readonly [string, Entry]> {
+export function* usableTemplates({ entries, catalog, selection }: View): Generator<readonly [string, Entry]> {
   yield* entries.template;
   for (const entry of catalog.unlisted) if (isActive(selection, entry)) yield [nameIn(catalog, entry), entry];
 }
@@ -192,7 +193,10 @@ function bareOwners(view: View, uri: string, namedBy: number | undefined): Entry
     const { sourceId, item } = entry;
     // A resource that was switched off by name stays off, even if an active template matches it.
     if (inactive.has(sourceId) || !(sourceId === namedBy || hasScheme(item.name))) continue;
-    if (matchesTemplate(item.name, uri) && !isClosed(view, entry, uri)) making.set(sourceId, entry);
+    if (!matchesTemplate(item.name, uri) || isClosed(view, entry, uri)) continue;
+    // A skill is listed with its files, and many servers have one template for every skill that there could be.
+    if (skillOf(item) !== null && !listing.has(sourceId)) listing.set(sourceId, entry);
+    else making.set(sourceId, entry);
   }
   const named = namedBy === undefined ? undefined : (listing.get(namedBy) ?? making.get(namedBy));
   if (named !== undefined) return [named];

@@ -1,7 +1,9 @@
 /** Reads and replaces the arguments of a call. Replacing leaves every other byte of the message unchanged. */
+
 import { GatewayError } from '../base/errors.ts';
 import { findMember, type Span, splice, toBytes } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
+import { READ_DIRECTORY } from '../protocol/meta.ts';
 import { readMessage } from '../protocol/read.ts';
 import type { Call } from './call.ts';
 
@@ -12,7 +14,7 @@ export function readArguments(message: Message): unknown {
 
 export function replaceArguments(call: Call, args: object): void {
   const { message, nameStart, nameEnd } = call;
-  if (message.method === 'resources/read')
+  if (message.method === 'resources/read' || message.method === READ_DIRECTORY)
     throw new GatewayError('params_invalid', 'A resource is read without arguments, so there are none to change.');
   const found = argumentsSpan(message);
   const at = message.paramsStart + 1;

@@ -2,6 +2,7 @@
  * One call: `tools/call`, `prompts/get`, `resources/read` or `completion/complete`, from the caller's message to its
  * answer. It goes through the steps of pipeline.ts. Every call ends exactly once, in `end`.
  */
+
 import type { TriedDecision } from '../access/dry-run.ts';
 import type { Permission } from '../access/permission.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
@@ -11,6 +12,7 @@ import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import type { ClientChannel, ItemDefinition, ResultStream, Sink, SourceRequest, Ticket } from '../protocol/contract.ts';
 import { decodeString } from '../protocol/json.ts';
 import { type Message, tokenOf } from '../protocol/message.ts';
+import { READ_DIRECTORY } from '../protocol/meta.ts';
 import { type Headers, mirrorHeaders } from '../protocol/param-headers.ts';
 import { type Parts, sizeOf } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
@@ -246,7 +248,8 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     const { limiter } = this;
     if (!this.end(outcome, null, result)) return;
     if (this.by.found !== null && outcome === OK) this.by.found.called(this.entry);
-    if (this.method !== 'resources/read') noteUris(this.by, this.entry.sourceId, result);
+    if (this.method !== 'resources/read' && this.method !== READ_DIRECTORY)
+      noteUris(this.by, this.entry.sourceId, result);
     if (limiter?.inspects) limiter.inspect(this, outcome, result, era);
     else this.inner.result(result, era);
   }

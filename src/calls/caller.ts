@@ -527,6 +527,12 @@ export class Caller implements RecordedCaller {
     return { sources, namespace, tasks, permission, selection, isFixed, controls: scope.controls, client, showing };
   }
 
+  /** What it sees, for a list that is made from items of this kind. From now on the caller counts as knowing them. */
+  reading(kind: Kind): View {
+    this.#note(kind);
+    return this.view();
+  }
+
   /** The result of a list method, for clients of an era. From now on the caller counts as knowing that list. */
   list(kind: Kind, era: Era): Buffer {
     this.#note(kind);

@@ -1,5 +1,7 @@
 /** The outcomes and kinds of calls. */
+
 import type { ErrorCode } from '../base/errors.ts';
+import { READ_DIRECTORY } from '../protocol/meta.ts';
 
 /**
  * `tool_error`: the tool itself reported a failure. `error`: the server answered with a protocol error. `failed`: there
@@ -24,6 +26,7 @@ export type CallKind = 'tool' | 'resource' | 'prompt' | 'completion';
 const KIND_OF: Readonly<Record<string, CallKind>> = {
   'tools/call': 'tool',
   'resources/read': 'resource',
+  [READ_DIRECTORY]: 'resource',
   'prompts/get': 'prompt',
   'completion/complete': 'completion',
 };

@@ -1,8 +1,10 @@
 /** Finds the entry that the name in a message refers to. */
 import { findPrompt, findResource, findTemplate, findThrough, findTool } from '../access/find.ts';
+import { findDirectory } from '../access/skills.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
+import { READ_DIRECTORY } from '../protocol/meta.ts';
 import { foldKey } from '../protocol/read.ts';
 import type { Call } from './call.ts';
 import { sourceNaming } from './named-uris.ts';
@@ -16,7 +18,8 @@ export function findTarget(call: Call): void {
     return;
   }
   const view = by.view();
-  const byUri = message.method === 'resources/read';
+  const isDirectory = message.method === READ_DIRECTORY;
+  const byUri = isDirectory || message.method === 'resources/read';
   const start = byUri ? message.uriStart : message.nameStart;
   const end = byUri ? message.uriEnd : message.nameEnd;
   if (start < 0 || message.bytes[start] !== 0x22) {
@@ -27,7 +30,8 @@ export function findTarget(call: Call): void {
   }
   const name = decodeString(message.bytes, start, end);
   if (byUri) {
-    const { entry, upstreamName } = findResource(view, name, sourceNaming(by, name));
+    const find = isDirectory ? findDirectory : findResource;
+    const { entry, upstreamName } = find(view, name, sourceNaming(by, name));
     take(call, entry, upstreamName, start, end);
     return;
   }

@@ -113,7 +113,7 @@ export function readItems(kind: Kind, result: Buffer, runsTasks = true): Listing
 }
 
 /** If one definition is not JSON, the others are still read. */
-function elementsOf(result: Buffer, key: string): readonly Span[] | null {
+export function elementsOf(result: Buffer, key: string): readonly Span[] | null {
   try {
     const list = findMember(result, key);
     return list === null ? null : readElements(result, list.start, list.end);

@@ -11,9 +11,9 @@ export const MOST_EXPRESSIONS = 16;
 export const LONGEST_URI = 8_192;
 
 export function matchesTemplate(template: string, uri: string): boolean {
+  const open = template.indexOf('{');
+  if (open > 0 && !uri.startsWith(template.slice(0, open))) return false;
   const parts = parseTemplate(template);
-  const [first] = parts;
-  if (first !== undefined && 'literal' in first && !uri.startsWith(first.literal)) return false;
   // Marks the positions in the URI that can be reached after the parts so far.
   let reached = new Uint8Array(uri.length + 1);
   let next = new Uint8Array(uri.length + 1);

@@ -1,5 +1,6 @@
 /** Parts that the methods of both eras share. */
 
+import { skillsIn } from '../access/skills.ts';
 import { isLastPage } from '../access/view.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import { INSTANCE_KEY } from '../base/version.ts';
@@ -10,7 +11,7 @@ import { type ClientAbilities, NO_ABILITIES, readCapabilities, TASKS_CAPABILITY 
 import { decodeString, findMember } from '../protocol/json.ts';
 import { type ClientTraits, readTraits, UNKNOWN_CLIENT } from '../protocol/known-clients.ts';
 import { type Message, parseParams } from '../protocol/message.ts';
-import { TASKS } from '../protocol/meta.ts';
+import { SKILLS, TASKS } from '../protocol/meta.ts';
 import { UpstreamError } from '../sources/ask.ts';
 import type { Answer } from './answer.ts';
 
@@ -27,16 +28,25 @@ export const CAPABILITIES = {
   logging: {},
 };
 
+/**
+ * Declared even if no server has skills at the moment, for the reason below. What is about a directory is passed on.
+ */
+const SKILLS_CAPABILITY = { [SKILLS]: { directoryRead: true } };
+
 export const LEGACY_CAPABILITIES = {
   ...CAPABILITIES,
   tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } },
+  extensions: SKILLS_CAPABILITY,
 };
 
 /**
  * We declare the tasks extension even if no server supports it at the moment. It promises that we understand requests
  * about MCP tasks, not that we start any. Clients keep the capabilities of the handshake while servers come and go.
  */
-export const MODERN_CAPABILITIES = { ...CAPABILITIES, ...TASKS_CAPABILITY };
+export const MODERN_CAPABILITIES = {
+  ...CAPABILITIES,
+  extensions: { ...TASKS_CAPABILITY.extensions, ...SKILLS_CAPABILITY },
+};
 
 /** Throws unless the client declares support for MCP tasks. */
 export function requireTasks({ tasks, message }: Answer): void {
@@ -67,6 +77,31 @@ export function sendPage({ opening }: Gateway, caller: Caller, kind: Kind, answe
     answer.own(page);
     if (kind === 'tool' && isLastPage(page)) client.listed();
   });
+}
+
+/** Answers `skills/list` and `skills/get`, once all servers have been tried. */
+export function sendSkills({ opening }: Gateway, caller: Caller, answer: Answer): void {
+  const { message } = answer;
+  const uri = message.method === 'skills/get' ? readUri(message) : null;
+  if (uri === null && readCursor(message) !== null)
+    throw new GatewayError('params_invalid', 'skills/list has a single page: send no "cursor".');
+  after(opening, answer, () => {
+    if (answer.place < 0) return;
+    const skills = skillsIn(caller.reading('template'));
+    const skill = uri === null ? null : skills.get(uri);
+    if (skill === undefined)
+      throw new GatewayError('params_invalid', `There is no skill "${uri}". skills/list has those that there are.`);
+    answer.own(skill === null ? printAll('skills', skills.values()) : printOne('skill', skill));
+  });
+}
+
+function printAll(key: string, all: Iterable<Buffer>): Buffer {
+  const parts = [...all].flatMap((one, index) => (index === 0 ? [one] : [Buffer.from(','), one]));
+  return Buffer.concat([Buffer.from(`{"${key}":[`), ...parts, Buffer.from(']}')]);
+}
+
+function printOne(key: string, one: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`{"${key}":`), one, Buffer.from('}')]);
 }
 
 /** The cursor from which to continue a list; null for the first page. */

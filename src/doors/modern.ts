@@ -18,7 +18,7 @@ import { type ClientAbilities, traitsIn } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import type { ClientTraits } from '../protocol/known-clients.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
-import { SUBSCRIPTION_ID } from '../protocol/meta.ts';
+import { READ_DIRECTORY, SUBSCRIPTION_ID } from '../protocol/meta.ts';
 import type { Headers } from '../protocol/param-headers.ts';
 import { ASKING, inputRequired, type Question, URL_MODE, unanswerable } from '../protocol/question.ts';
 import { MODERN_REVISION } from '../protocol/revisions.ts';
@@ -34,6 +34,7 @@ import {
   requireListed,
   requireTasks,
   sendPage,
+  sendSkills,
 } from './methods.ts';
 
 export interface ModernOptions extends ClientOptions {
@@ -225,6 +226,7 @@ export class ModernPeer implements Client {
     switch (message.method) {
       case 'tools/call':
       case 'resources/read':
+      case READ_DIRECTORY:
       case 'prompts/get':
       case 'completion/complete':
         if (answer.logLevel !== null) this.#gateway.setLogLevel(answer.logLevel);
@@ -246,6 +248,10 @@ export class ModernPeer implements Client {
         return;
       case 'subscriptions/listen':
         this.#listen(message, answer);
+        return;
+      case 'skills/list':
+      case 'skills/get':
+        sendSkills(this.#gateway, this.#caller, answer);
         return;
       default:
         sendPage(this.#gateway, this.#caller, requireListed(message), answer);

@@ -15,6 +15,7 @@ import { toBytes } from '../protocol/json.ts';
 import type { ClientTraits } from '../protocol/known-clients.ts';
 import { isLogLevel, LOG_LEVELS, type LogLevel } from '../protocol/levels.ts';
 import { idText, isRequest, isResponse, type Message, parseParams } from '../protocol/message.ts';
+import { READ_DIRECTORY } from '../protocol/meta.ts';
 import { type Question, unanswerable } from '../protocol/question.ts';
 import { LATEST_REVISION, negotiate, type Revision } from '../protocol/revisions.ts';
 import { errorObject, errorReply, notificationMessage, requestMessage } from '../protocol/rpc.ts';
@@ -35,6 +36,7 @@ import {
   refuseWith,
   requireListed,
   sendPage,
+  sendSkills,
 } from './methods.ts';
 
 export interface PeerOptions extends ClientOptions {
@@ -284,6 +286,7 @@ export class Peer implements Client {
     switch (message.method) {
       case 'tools/call':
       case 'resources/read':
+      case READ_DIRECTORY:
       case 'prompts/get':
       case 'completion/complete':
         answer.start(this.#gateway.pipeline, this.#initialized(message), message);
@@ -322,6 +325,10 @@ export class Peer implements Client {
         void this.#tasks(message)
           .list(this.principal)
           .then((list) => answer.own(list));
+        return;
+      case 'skills/list':
+      case 'skills/get':
+        sendSkills(this.#gateway, this.#initialized(message), answer);
         return;
       case 'ping':
         answer.own(EMPTY);

@@ -5,6 +5,7 @@ import * as oauth from 'oauth4webapi';
 import { messageOf } from '../base/errors.ts';
 import { isLoopback } from '../base/loopback.ts';
 import type { OAuthSettings } from '../config/oauth.ts';
+import { describes, documentFor } from './client-document.ts';
 import { broken } from './discovery.ts';
 import type { FetchGuard } from './guarded-fetch.ts';
 import type { Login, RegisteredClient } from './record.ts';
@@ -19,7 +20,8 @@ export function httpOptions({ fetch, mayBePlain }: FetchGuard) {
 
 /**
  * In the order of the protocol: a registration that somebody made, a document, an earlier registration with the same
- * authorization server, a new one.
+ * authorization server, a new one. The gateway's own document comes last, unless it is configured: an authorization
+ * server may be unable to reach a gateway, and its answer to that is shown to the person only.
  */
 export async function chooseClient(
   server: oauth.AuthorizationServer,
@@ -33,13 +35,21 @@ export async function chooseClient(
       client_id: settings.clientId,
       ...(settings.clientSecret !== undefined && { client_secret: settings.clientSecret }),
     };
-  if (settings.clientMetadata !== undefined && server.client_id_metadata_document_supported === true)
-    return { client_id: settings.clientMetadata, token_endpoint_auth_method: 'none' };
+  const takesDocuments = server.client_id_metadata_document_supported === true;
+  const { clientMetadata } = settings;
+  if (clientMetadata !== undefined && takesDocuments && describes(clientMetadata, redirect))
+    return { client_id: clientMetadata, token_endpoint_auth_method: 'none' };
   if (known !== null && known.issuer === server.issuer && known.redirect === redirect) return known.client;
-  if (server.registration_endpoint === undefined)
+  if (server.registration_endpoint === undefined) {
+    const own = takesDocuments ? documentFor(redirect) : null;
+    if (own !== null) return { client_id: own, token_endpoint_auth_method: 'none' };
+    const other = takesDocuments
+      ? '. Or log in on the page of a gateway whose http.public_url begins with https://: it describes itself'
+      : '';
     throw broken(
-      `has an authorization server (${server.issuer}) that registers no clients by itself. Register Toolgate there, with the redirect address ${redirect}, and set oauth.client_id and oauth.callback_port`,
+      `has an authorization server (${server.issuer}) that registers no clients by itself. Register Toolgate there, with the redirect address ${redirect}, and set oauth.client_id and oauth.callback_port${other}`,
     );
+  }
   return register(server, redirect, guard);
 }
 

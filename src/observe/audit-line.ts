@@ -2,6 +2,7 @@
  * Prints the lines of the audit. A line is one flat object whose members are always in the same order. The parts that
  * stay the same for an item or a caller are printed once and reused.
  */
+
 import { randomBytes } from 'node:crypto';
 import { argumentsSpan } from '../calls/arguments.ts';
 import type { RecordedCall, RecordedCaller } from '../calls/observers.ts';
@@ -9,6 +10,7 @@ import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
 import { decodeString, findMember } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
+import { READ_DIRECTORY } from '../protocol/meta.ts';
 import { join, type Parts, sizeOf } from '../protocol/parts.ts';
 
 /** The maximum length of a name, in characters. Clients and servers choose names freely. */
@@ -145,7 +147,8 @@ function askedSpan({ bytes, method, nameStart, nameEnd, uriStart, uriEnd, params
     if (ref === null) return null;
     return findMember(bytes, 'name', ref.start, ref.end) ?? findMember(bytes, 'uri', ref.start, ref.end);
   }
-  const [start, end] = method === 'resources/read' ? [uriStart, uriEnd] : [nameStart, nameEnd];
+  const [start, end] =
+    method === 'resources/read' || method === READ_DIRECTORY ? [uriStart, uriEnd] : [nameStart, nameEnd];
   return start < 0 ? null : { start, end };
 }
 

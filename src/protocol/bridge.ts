@@ -17,7 +17,7 @@ import {
   writeObject,
 } from './json.ts';
 import { LONG } from './long-answer.ts';
-import { SERVER_INFO } from './meta.ts';
+import { READ_DIRECTORY, SERVER_INFO } from './meta.ts';
 import { join, type Parts, sizeOf } from './parts.ts';
 import { errorObject, type Reply } from './rpc.ts';
 
@@ -29,6 +29,9 @@ const CACHEABLE = new Set([
   'resources/list',
   'resources/templates/list',
   'resources/read',
+  READ_DIRECTORY,
+  'skills/list',
+  'skills/get',
 ]);
 
 const COMPLETE = '"resultType":"complete"';

@@ -12,3 +12,12 @@ export const ASKED_BY = 'toolgate/server';
 
 /** The extension that lets modern servers answer with MCP tasks. */
 export const TASKS = 'io.modelcontextprotocol/tasks';
+
+/** The extension for skills: folders of instructions, served as resources. */
+export const SKILLS = 'io.modelcontextprotocol/skills';
+
+/** The key of `_meta` in the template of a skill that has the skill's entry. */
+export const SKILL_ENTRY = 'toolgate/skill';
+
+/** The request of that extension that goes to a server. Lists and entries of skills are known without one. */
+export const READ_DIRECTORY = 'resources/directory/read';

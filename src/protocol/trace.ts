@@ -2,8 +2,10 @@
  * The trace that a request belongs to (W3C Trace Context): `traceparent` and `tracestate`, in `_meta` of the parameters
  * and, over HTTP, in headers. Everything else, such as `baggage`, stays as it is.
  */
+
 import { decodeString, readMembers, splice } from './json.ts';
 import type { Message } from './message.ts';
+import { READ_DIRECTORY } from './meta.ts';
 import type { Headers } from './param-headers.ts';
 import { readMessage } from './read.ts';
 
@@ -42,7 +44,7 @@ export function readTrace(message: Message): TraceContext | null {
 }
 
 /** The methods that are sent to a server. */
-const CALLS = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
+const CALLS = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete', READ_DIRECTORY]);
 
 /** A request that came over HTTP, with the trace of its headers if its parameters have none. */
 export function withHeaderTrace(message: Message, headers: Headers): Message {

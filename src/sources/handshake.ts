@@ -6,7 +6,7 @@ import { GatewayError } from '../base/errors.ts';
 import { IDENTITY, INSTANCE_KEY } from '../base/version.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { ClientChannel } from '../protocol/contract.ts';
-import { SERVER_INFO, TASKS } from '../protocol/meta.ts';
+import { SERVER_INFO, SKILLS, TASKS } from '../protocol/meta.ts';
 import {
   ALL_REVISIONS,
   type Era,
@@ -43,6 +43,8 @@ export interface Handshake {
   /** Whether it accepts `logging/setLevel`. Modern servers get the level with each request. */
   readonly levels: boolean;
   readonly tasks: TaskAbilities;
+  /** Whether it lists skills, which are served as resources. */
+  readonly skills: boolean;
 }
 
 /** A connection whose handshake is done. */
@@ -303,13 +305,16 @@ function enterLegacy(connection: Connection, result: Buffer): Handshake {
   };
 }
 
-function readFeatures(capabilities: Capabilities): { kinds: Kind[]; completes: boolean; subscribes: boolean } {
+function readFeatures(
+  capabilities: Capabilities,
+): Pick<Handshake, 'completes' | 'subscribes' | 'skills'> & { readonly kinds: Kind[] } {
   const kinds: Kind[] = [];
   if (capabilities.tools !== undefined) kinds.push('tool');
   if (capabilities.resources !== undefined) kinds.push('resource', 'template');
   if (capabilities.prompts !== undefined) kinds.push('prompt');
   const subscribes = capabilities.resources?.subscribe === true;
-  return { kinds, completes: capabilities.completions !== undefined, subscribes };
+  const skills = kinds.includes('template') && capabilities.extensions?.[SKILLS] !== undefined;
+  return { kinds, completes: capabilities.completions !== undefined, subscribes, skills };
 }
 
 function textOf(value: unknown): string {

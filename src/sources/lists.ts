@@ -14,6 +14,7 @@ import {
   readItems,
   reuseItems,
 } from '../catalog/item.ts';
+import { readSkills } from '../catalog/skills.ts';
 import type { ServerConfig } from '../config/servers.ts';
 import { decodeString, findMember } from '../protocol/json.ts';
 import { ask, UpstreamError } from './ask.ts';
@@ -40,8 +41,7 @@ export async function listOffer(
   deadline: number,
   kinds: readonly Kind[],
 ): Promise<Listed> {
-  const { runs } = handshake.tasks;
-  const lists = await Promise.all(kinds.map((kind) => listKind(connection, kind, deadline, runs)));
+  const lists = await Promise.all(kinds.map((kind) => listKind(connection, kind, deadline, handshake)));
   return {
     offer: { items: lists.flatMap(({ items }) => items), problems: lists.flatMap(({ problems }) => problems) },
     validity: Object.fromEntries(lists.map(({ ttl }, index) => [kinds[index], ttl])),
@@ -49,14 +49,40 @@ export async function listOffer(
   };
 }
 
-/** All pages of one list. A server whose pages never end is cut off and reported. */
+interface ListedKind extends Listing {
+  readonly ttl: number | undefined;
+  readonly failed: boolean;
+}
+
 async function listKind(
   connection: Connection,
   kind: Kind,
   deadline: number,
-  runsTasks: boolean,
-): Promise<Listing & { readonly ttl: number | undefined; readonly failed: boolean }> {
+  { tasks, skills }: Handshake,
+): Promise<ListedKind> {
   const { method } = kindWords[kind];
+  const own = await readPages(connection, method, (result) => readItems(kind, result, tasks.runs), deadline);
+  if (kind !== 'template' || !skills) return own;
+  const more = await readPages(connection, SKILLS_LIST, readSkills, deadline);
+  // A gateway behind this one lists the templates of its skills too.
+  const known = new Set(own.items.map(({ name }) => name));
+  return {
+    items: [...own.items, ...more.items.filter(({ name }) => !known.has(name))],
+    problems: [...own.problems, ...more.problems],
+    ttl: own.ttl === undefined || more.ttl === undefined ? (own.ttl ?? more.ttl) : Math.min(own.ttl, more.ttl),
+    failed: own.failed || more.failed,
+  };
+}
+
+const SKILLS_LIST = 'skills/list';
+
+/** All pages of one list. A server whose pages never end is cut off and reported. */
+async function readPages(
+  connection: Connection,
+  method: string,
+  read: (result: Buffer) => Listing,
+  deadline: number,
+): Promise<ListedKind> {
   const items: Item[] = [];
   const problems: string[] = [];
   const seen = new Set<string>();
@@ -71,11 +97,11 @@ async function listKind(
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error;
       // Many servers with resources have no templates and do not know the method.
-      failed = !(kind === 'template' && error.code === -32601);
+      failed = !(method === kindWords.template.method && error.code === -32601);
       if (failed) problems.push(`${method} failed: ${error.message}`);
       break;
     }
-    const offer = readItems(kind, result, runsTasks);
+    const offer = read(result);
     for (const item of offer.items) {
       const { name, mirrored } = item;
       if (connection.mirrors === true && typeof mirrored === 'string')
@@ -228,7 +254,8 @@ export class Lists {
 /** The offer with one kind replaced. If the server failed to list it, the items stay. */
 function withKind(offer: Offer, kind: Kind, { offer: listed, failed }: Listed): Offer {
   const others = offer.items.filter((item) => item.kind !== kind);
-  const { method } = kindWords[kind];
-  const problems = offer.problems.filter((problem) => !problem.startsWith(method)).concat(listed.problems);
+  const methods = kind === 'template' ? [kindWords.template.method, SKILLS_LIST] : [kindWords[kind].method];
+  const isOther = (problem: string) => !methods.some((method) => problem.startsWith(method));
+  const problems = offer.problems.filter(isOther).concat(listed.problems);
   return { ...offer, items: failed.length > 0 ? offer.items : [...others, ...listed.items], problems };
 }

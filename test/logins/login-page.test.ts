@@ -100,6 +100,7 @@ describe('the page', () => {
     expect(list.text).not.toContain('secluded');
     // Everybody uses that login, so only admins may change it.
     expect(list.text).not.toContain('shared');
+    expect(list.text).not.toContain('For the list of tools');
     expect(list.text).toContain('&#60;img');
     expect(list.text).not.toMatch(/<img|<script/);
     const policy = list.headers.get('content-security-policy')!;
@@ -140,6 +141,7 @@ describe('the page', () => {
     for (const sent of [{ ticket }, form])
       expect((await openBrowser()(page(), sent, { origin: 'https://partner.example' })).status).toBe(403);
     expect((await openBrowser()(page(), { ticket }, { origin: gateway.origin })).status).toBe(200);
+    expect((await ada.visit(page(), { ...form, use: 'list' })).text).toContain('There is no such server for you.');
     expect((await ada.visit(page(), { ...form, server: 'secluded' })).text).toContain(
       'There is no such server for you.',
     );

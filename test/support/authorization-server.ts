@@ -24,7 +24,15 @@ export interface AuthorizationServer {
 export const SECRET = 'a-secret-between-two-programs';
 export const REDIRECT = 'http://127.0.0.1:9/callback';
 
-export async function startProvider(): Promise<AuthorizationServer> {
+export interface ProviderOptions {
+  /**
+   * It registers no clients and reads their documents in place of that: where it finds the document of this address, which
+   * tests cannot reach by its name.
+   */
+  readonly findDocument?: (address: string) => string;
+}
+
+export async function startProvider({ findDocument }: ProviderOptions = {}): Promise<AuthorizationServer> {
   const made = { lifetime: 300, renewals: 0, exchanges: 0, losesAnswers: false };
   const server = createServer((request, response) => {
     if (made.losesAnswers && request.url === '/token') response.end = () => response;
@@ -39,7 +47,7 @@ export async function startProvider(): Promise<AuthorizationServer> {
 
   const open = async () => {
     const key = await makeKey();
-    const provider = new Provider(issuer, configurationWith(key, made));
+    const provider = new Provider(issuer, configurationWith(key, made, findDocument));
     offerExchange(provider, key, () => made.lifetime);
     provider.on('grant.success', (context) => {
       if (context.oidc.params.grant_type === 'refresh_token') made.renewals++;
@@ -115,7 +123,11 @@ async function makeKey(): Promise<JWK> {
   return { ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig', kid };
 }
 
-function configurationWith(key: JWK, made: { readonly lifetime: number }): object {
+function configurationWith(
+  key: JWK,
+  made: { readonly lifetime: number },
+  findDocument: ProviderOptions['findDocument'],
+): object {
   const program = (client: string) => ({
     client_id: client,
     client_secret: SECRET,
@@ -134,9 +146,12 @@ function configurationWith(key: JWK, made: { readonly lifetime: number }): objec
     scopes: ['openid', 'offline_access', 'tools:use', 'tools:more'],
     findAccount: (_: unknown, sub: string) => ({ accountId: sub, claims: () => ({ sub }) }),
     pkce: { required: () => true },
+    ...(findDocument !== undefined && { fetch: (address: string) => fetch(findDocument(address)) }),
     features: {
       clientCredentials: { enabled: true },
-      registration: { enabled: true },
+      registration: { enabled: findDocument === undefined },
+      // `ack` says that we know the version of the draft.
+      clientIdMetadataDocument: { enabled: findDocument !== undefined, ack: 'draft-02' },
       devInteractions: { enabled: true },
       deviceFlow: { enabled: true },
       dPoP: { enabled: true, nonceSecret: Buffer.alloc(32, 'nonce'), requireNonce: () => true },

@@ -242,6 +242,12 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
         ...page,
         handle: async (...all: Parameters<OpenHandler>) => (await logins()).callback(...all),
       },
+      {
+        path: `${LOGIN_PATH}/client.json`,
+        methods: READ,
+        ...page,
+        handle: async (...all: Parameters<OpenHandler>) => (await logins()).document(...all),
+      },
       ...(dashboard?.routes ?? []),
       { path: '/health', ...health },
       { path: '/healthz', ...health },

@@ -10,7 +10,7 @@ import { toObject } from '../../base/objects.ts';
 import { toBytes } from '../../protocol/json.ts';
 import { createLineReader } from '../../protocol/lines.ts';
 import { claimsRevision, idText, isRequest, isResponse, type Message, parseParams } from '../../protocol/message.ts';
-import { SUBSCRIPTION_ID } from '../../protocol/meta.ts';
+import { READ_DIRECTORY, SUBSCRIPTION_ID } from '../../protocol/meta.ts';
 import { readBatch, readMessage } from '../../protocol/read.ts';
 import { errorObject, errorResult, notificationMessage, requestMessage } from '../../protocol/rpc.ts';
 import { LISTS, listChanged } from '../remote/words.ts';
@@ -74,6 +74,9 @@ const REPEATABLE = new Set([
   'resources/list',
   'resources/templates/list',
   'resources/read',
+  READ_DIRECTORY,
+  'skills/list',
+  'skills/get',
   'resources/subscribe',
   'resources/unsubscribe',
   'prompts/list',

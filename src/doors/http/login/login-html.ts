@@ -71,9 +71,17 @@ export interface LoginLine {
   readonly description: string;
   /** Who is logged in; null if nobody is. */
   readonly login: OwnLogin | null;
-  /** For all callers of the gateway. */
-  readonly isShared: boolean;
+  readonly use: LoginUse;
 }
+
+/** What a login is for: the calls of this person; those of all callers; or the list of items, where each person has a login. */
+export type LoginUse = 'own' | 'all' | 'list';
+
+const ABOUT_USE: Readonly<Record<LoginUse, string>> = {
+  own: '',
+  all: 'For everybody who uses this gateway.',
+  list: 'For the list of tools, which everybody shares. Calls are made with the login of each person.',
+};
 
 export function listPage(
   path: string,
@@ -85,13 +93,13 @@ export function listPage(
   const said =
     note === null ? '' : `<p class="note${note.isFailure ? ' failure' : ''}" role="status">${inHtml(note.text)}</p>\n`;
   const lines = rows.map((row) => {
-    const { server, description, login, isShared } = row;
-    const about = [description, isShared ? 'For everybody who uses this gateway.' : ''].filter((text) => text !== '');
+    const { server, description, login, use } = row;
+    const about = [description, ABOUT_USE[use]].filter((text) => text !== '');
     const more = about.map((text) => `<br><small>${inHtml(text)}</small>`).join('');
     const hasOwn = login?.isOwn === true;
     const buttons = [
-      form(path, login === null ? 'Log in' : 'Log in again', { act: 'login', server, proof }),
-      ...(hasOwn ? [form(path, 'Log out', { act: 'logout', server, proof })] : []),
+      form(path, login === null ? 'Log in' : 'Log in again', { act: 'login', server, use, proof }),
+      ...(hasOwn ? [form(path, 'Log out', { act: 'logout', server, use, proof })] : []),
     ];
     return `<tr><td><b>${inHtml(server)}</b>${more}</td><td>${inHtml(stateText(row))}</td><td>${buttons.join(' ')}</td></tr>`;
   });

@@ -8,6 +8,7 @@ import { FULL_SCOPE } from '../../../calls/caller.ts';
 import type { Identity } from '../../../calls/identity.ts';
 import type { ServerConfig } from '../../../config/servers.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
+import { clientDocument } from '../../../logins/client-document.ts';
 import type { ServerLogin } from '../../../sources/server-login.ts';
 import type { AgentHandler, OpenHandler } from '../router.ts';
 import { readForm } from '../wire/body.ts';
@@ -15,6 +16,7 @@ import { sendJson, sendText } from '../wire/reply.ts';
 import {
   invitationPage,
   type LoginLine,
+  type LoginUse,
   leavingPage,
   listPage,
   messagePage,
@@ -31,6 +33,8 @@ export interface LoginHandlers {
   readonly link: AgentHandler;
   readonly page: OpenHandler;
   readonly callback: OpenHandler;
+  /** What authorization servers read about this gateway. */
+  readonly document: OpenHandler;
 }
 
 export function createLoginHandlers(gateway: Gateway, entrance: LoginEntrance): LoginHandlers {
@@ -57,10 +61,10 @@ export function createLoginHandlers(gateway: Gateway, entrance: LoginEntrance): 
 
   async function showList(session: LoginSession): Promise<PageReply> {
     const rows = await Promise.all(
-      ownServers(gateway, session).map(async (server): Promise<LoginLine> => {
-        const login = await loginOf(gateway, server, session.identity);
-        const { key, description, credentials } = server;
-        return { server: key, description, login: (await login?.shown()) ?? null, isShared: credentials !== 'agent' };
+      ownServers(gateway, session).map(async ({ server, use }): Promise<LoginLine> => {
+        const login = await loginOf(gateway, server, use, session.identity);
+        const { key, description } = server;
+        return { server: key, description, login: (await login?.shown()) ?? null, use };
       }),
     );
     const { note } = session;
@@ -90,12 +94,12 @@ export function createLoginHandlers(gateway: Gateway, entrance: LoginEntrance): 
       sessions.end(session.id);
       return stranger(200, cookie('', 0));
     }
-    return actOn(session, fields.act ?? '', fields.server ?? '');
+    return actOn(session, fields.act ?? '', fields.server ?? '', fields.use ?? '');
   }
 
-  async function actOn(session: LoginSession, what: string, key: string): Promise<PageReply> {
-    const server = ownServers(gateway, session).find((one) => one.key === key);
-    const login = server === undefined ? null : await loginOf(gateway, server, session.identity);
+  async function actOn(session: LoginSession, what: string, key: string, use: string): Promise<PageReply> {
+    const found = ownServers(gateway, session).find((one) => one.server.key === key && (use === '' || one.use === use));
+    const login = found === undefined ? null : await loginOf(gateway, found.server, found.use, session.identity);
     if (login === null || (what !== 'login' && what !== 'logout')) {
       session.note = { text: 'There is no such server for you.', isFailure: true };
       return goOn();
@@ -162,6 +166,14 @@ export function createLoginHandlers(gateway: Gateway, entrance: LoginEntrance): 
       return serve(request.method === 'POST' ? 'act' : 'show', request, response);
     },
     callback: (request, response) => serve('finish', request, response),
+    document(_request, response, headers) {
+      const document = clientDocument(`${here()}/callback`);
+      if (document === null) {
+        const text = 'This gateway has no client id metadata document: http.public_url does not begin with https://.';
+        throw new GatewayError('path_unknown', text);
+      }
+      sendJson(response, 200, document, [...headers, 'cache-control', 'max-age=300']);
+    },
   };
 }
 
@@ -179,25 +191,45 @@ function cookieName(isSecure: boolean): string {
   return isSecure ? '__Host-toolgate-login' : 'toolgate-login';
 }
 
+/** A login that somebody may make on the page. */
+interface WantedLogin {
+  readonly server: ServerConfig;
+  readonly use: LoginUse;
+}
+
 /** The servers that want a login of this person, and that their policy lets them know about; for admins the shared ones, too. */
-function ownServers(gateway: Gateway, { identity, server }: LoginSession): ServerConfig[] {
+function ownServers(gateway: Gateway, { identity, server }: LoginSession): WantedLogin[] {
   const caller = gateway.join({ identity, scope: FULL_SCOPE, door: 'http' });
   const { catalog, permission } = caller.view();
   caller.leave();
-  return gateway.config.servers.filter(({ key, launch, credentials, enabled }) => {
+  const known = gateway.config.servers.filter(({ key, launch, credentials, enabled }) => {
     if (!enabled || launch.kind !== 'http' || launch.oauth === false) return false;
     // Somebody was sent here by a call to this server, so they may know about it.
     if (server !== null) return key === server;
     if (credentials !== 'agent' && !identity.isAdmin) return false;
     return permission === null || catalog.sources.has(key) || catalog.away.some((away) => away.key === key);
   });
+  return known.flatMap((one): WantedLogin[] => {
+    const { credentials, launch } = one;
+    if (credentials !== 'agent') return [{ server: one, use: 'all' }];
+    // Where tokens are exchanged, Toolgate gets that for the list by itself.
+    const isForPeople =
+      launch.kind === 'http' && launch.oauth !== false && (launch.oauth?.grant ?? 'login') === 'login';
+    const listsToo = server === null && identity.isAdmin && isForPeople;
+    return [{ server: one, use: 'own' }, ...(listsToo ? [{ server: one, use: 'list' } as const] : [])];
+  });
 }
 
 /** Null if nobody logs in to it. */
-async function loginOf(gateway: Gateway, server: ServerConfig, identity: Identity): Promise<ServerLogin | null> {
+async function loginOf(
+  gateway: Gateway,
+  server: ServerConfig,
+  use: LoginUse,
+  identity: Identity,
+): Promise<ServerLogin | null> {
   const { launch } = await gateway.vault.fill(server);
   if (launch.kind !== 'http') return null;
-  const isOwn = server.credentials === 'agent';
+  const isOwn = use === 'own';
   const { agent, principal } = identity;
   const login = gateway.vault.loginFor(server.key, launch, isOwn ? agent : null, isOwn ? principal : null);
   return login?.isForPeople === true ? login : null;

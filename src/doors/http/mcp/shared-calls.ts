@@ -2,12 +2,14 @@
  * Calls of sessions that all replicas serve. Each is in the ledger of the store from its beginning to its end. Those of a
  * replica that was killed are ended, or made again if that is declared safe.
  */
+
 import { createHmac } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import { sha256 } from '../../../base/hash.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import { idText, type Message } from '../../../protocol/message.ts';
+import { READ_DIRECTORY } from '../../../protocol/meta.ts';
 import { readMessage } from '../../../protocol/read.ts';
 import { readsEmptyEvents } from '../../../protocol/revisions.ts';
 import type { Replica } from '../../../store/shared/replica.ts';
@@ -39,6 +41,7 @@ export interface CallSessions {
 const LEDGER: ReadonlySet<string> = new Set([
   'tools/call',
   'resources/read',
+  READ_DIRECTORY,
   'prompts/get',
   'completion/complete',
   'tasks/result',
