@@ -17,6 +17,8 @@ import type { SharedSession } from './shared-session.ts';
 import { StreamableSession } from './streamable-session.ts';
 
 export interface SharedCalls {
+  /** How many calls wait for the store before they are begun. */
+  readonly admitting: number;
   call(session: SharedSession, message: Message, post: ResponseTo, streams: boolean): Promise<void>;
   /** Ends the calls that are still under way. */
   close(): Promise<void>;
@@ -73,6 +75,7 @@ export function createSharedCalls(
   const inHand = new Set<string>();
   /** Those that the store may have admitted, and that were not made, because its reply was lost. */
   const unsure = new Map<string, Message>();
+  let admitting = 0;
 
   replica.takeOver({
     hasInHand: (call) => inHand.has(nameOf(call)),
@@ -174,6 +177,7 @@ export function createSharedCalls(
     const bytes = keptOf(call, session, message);
     const wasInHand = inHand.has(name);
     inHand.add(name);
+    admitting++;
     try {
       const admission = await store.admit({ ...call, owner: replica.id, digest, bytes });
       if (admission !== 'fresh' && !wasInHand) inHand.delete(name);
@@ -186,10 +190,15 @@ export function createSharedCalls(
         replica.doubt();
       }
       throw unavailable();
+    } finally {
+      admitting--;
     }
   }
 
   return {
+    get admitting() {
+      return admitting;
+    },
     async call(session, message, post, streams) {
       const call = { session: session.id, stream: streamOf(idText(message)) };
       for (let tries = 1; ; tries++) {
