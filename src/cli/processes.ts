@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { backoffDelay } from '../base/backoff.ts';
 import { GatewayError } from '../base/errors.ts';
 import { openReplica, type Replica } from '../store/shared/replica.ts';
-import { createSealing } from '../store/shared/sealing.ts';
+import { createUnsealed } from '../store/shared/sealing.ts';
 import type { CommandIo } from './command-io.ts';
 import { warn } from './terminal.ts';
 
@@ -93,6 +93,6 @@ export async function runProcesses(count: number, io: CommandIo): Promise<number
 export async function openProcessReplica(io: CommandIo): Promise<Replica> {
   const { openIpcStore } = await import('../store/shared/ipc-store.ts');
   const store = openIpcStore(process as unknown as Parameters<typeof openIpcStore>[0]);
-  const sealing = createSealing([await store.key()]);
+  const sealing = createUnsealed(await store.key());
   return openReplica(store, sealing, { note: (message) => warn(message, io), failure: () => {} });
 }

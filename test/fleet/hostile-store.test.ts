@@ -18,7 +18,9 @@ describe.skipIf(isMissing('redis'))('replicas on Redis', () => {
 
   beforeAll(async () => {
     pair = await openPair('redis', {
-      servers: { s: { ...serverEntry('basic'), tools: { echo: { cache: '5m' } } } },
+      // Calls of the first may be made again by another replica, those of the second may not.
+      store: { repeat: ['s_*'] },
+      servers: { s: { ...serverEntry('basic'), tools: { echo: { cache: '5m' } } }, once: serverEntry('basic') },
       agents: { other: { token: 'the-token-of-another-agent' } },
     });
     redis = new Redis(pair.redis!.url);
@@ -69,17 +71,40 @@ describe.skipIf(isMissing('redis'))('replicas on Redis', () => {
 
   it('show nothing of a request in the store, not even what a guess could be compared with', async () => {
     const session = await openSession(pair.a, AUTHORIZED);
-    const body = JSON.stringify({
-      ...{ jsonrpc: '2.0', id: 3, method: 'tools/call' },
-      params: { name: 's_echo', arguments: { text: SECRET } },
-    });
-    await messagesOf(await pair.a.post(body, session));
-    const guesses = [body, JSON.stringify({ text: SECRET })].flatMap((text) => {
+    const bodies = ['s_echo', 'once_echo'].map((name, i) =>
+      JSON.stringify({
+        ...{ jsonrpc: '2.0', id: 3 + i, method: 'tools/call' },
+        params: { name, arguments: { text: SECRET } },
+      }),
+    );
+    for (const body of bodies) await messagesOf(await pair.a.post(body, session));
+    const guesses = [...bodies, JSON.stringify({ text: SECRET })].flatMap((text) => {
       const hash = createHash('sha256').update(text).digest();
       return [hash.toString('base64url'), hash.toString('base64'), hash.toString('hex'), hash.toString('latin1')];
     });
     const all: string[] = [];
     for (const key of await redis.keys('*')) all.push(key, (await redis.dumpBuffer(key))?.toString('latin1') ?? '');
-    for (const text of [SECRET, 's_echo', ...guesses]) expect(all.filter((one) => one.includes(text))).toEqual([]);
+    for (const text of [SECRET, 's_echo', 'once_echo', ...guesses])
+      expect(all.filter((one) => one.includes(text))).toEqual([]);
+  });
+
+  it.each([
+    ['a request that nobody sealed', 9, { jsonrpc: '2.0', id: 9, method: 'tools/call' }],
+    ['the request of another id', 10, { jsonrpc: '2.0', id: 11, method: 'tools/call' }],
+    ['a request of another kind', 12, { jsonrpc: '2.0', id: 12, method: 'tools/list' }],
+    ['no request at all', 13, ['nothing']],
+  ])('do not make a call of %s that somebody has put into the ledger', async (_, id, message) => {
+    const session = await openSession(pair.a, AUTHORIZED);
+    const call = `toolgate:c:${idOf(session)}:n${id}`;
+    const params = { name: 's_echo', arguments: { text: 'forged' } };
+    const kept = JSON.stringify(Array.isArray(message) ? message : { ...message, params });
+    await redis.hset(call, { o: 'ghost', e: '1', n: '0', g: 'x', q: kept });
+    await redis.sadd('toolgate:own:ghost', `${idOf(session)} n${id}`, 'a name\nwith a line', 'x');
+    await redis.sadd('toolgate:replicas', 'ghost');
+    await expect.poll(() => redis.exists('toolgate:own:ghost'), { timeout: 30_000 }).toBe(0);
+    const headers = { ...session, accept: 'text/event-stream', 'last-event-id': `n${id}_0-1` };
+    const text = await (await fetch(pair.b.url, { headers })).text();
+    expect(text).not.toContain('forged');
+    expect(text.includes('outcome_unknown')).toBe(id === 9);
   });
 });

@@ -63,7 +63,8 @@ export async function runChaos({ replicas, legacy, modern, faults, pause }: Chao
   const redis = await startRedis();
   const runs = join(tempFolder({ runs: '' }), 'runs');
   const fleet = await Promise.all(Array.from({ length: replicas }, () => startOne(redis, runs)));
-  const origin = await startBalancer(fleet.map(({ front }) => front.port));
+  const balancer = await startBalancer(fleet.map(({ front }) => front.port));
+  const { origin } = balancer;
   const windows: Window[] = [];
   const ended: (Ended & { readonly at: number; readonly isModern: boolean })[] = [];
   const wrong: string[] = [];
@@ -107,6 +108,7 @@ export async function runChaos({ replicas, legacy, modern, faults, pause }: Chao
   isOver = true;
   await Promise.all(using);
   wrong.push(...wrongIn(ended, windows, runs));
+  if (wrong.length > 0) console.log(`${describeFaults(windows)}\n${balancer.log()}`);
   const results = ended.filter(({ outcome }) => outcome === 'result');
   return {
     calls: ended.length,
@@ -188,7 +190,7 @@ async function callOnce(origin: string, tool: string, key: string, args: object)
   try {
     const params = { name: `c_${tool}`, arguments: { key, ...args } };
     const response = await send(`${origin}/mcp`, 'tools/call', params, { signal: AbortSignal.timeout(HUNG) });
-    if (response.status !== 200) return end('other', `${response.status}`);
+    if (response.status !== 200) return end('other', `${response.status} ${(await response.text()).slice(-60)}`);
     const { result, error } = JSON.parse((await messagesOf(response)).at(-1)!.toString()) as {
       result?: { content: { text: string }[] };
       error?: { message: string };
@@ -210,7 +212,8 @@ function wrongIn(
   for (const line of readFileSync(runs, 'utf8').split('\n')) times.set(line, (times.get(line) ?? 0) + 1);
   return ended.flatMap(({ tool, key, outcome, text, answers, steps, at, ms, isModern }) => {
     const name = tool.replace(/^q_/, '');
-    const what = `${isModern ? 'modern ' : ''}${tool} ${key} (${text.slice(0, 80)})`;
+    const when = new Date(performance.timeOrigin + at).toISOString().slice(11, 23);
+    const what = `${isModern ? 'modern ' : ''}${tool} ${key} at ${when} after ${Math.round(ms)} ms (${text.slice(0, 80)})`;
     const ran = times.get(`${name} ${key}`) ?? 0;
     const isExplained = windows.some(
       ({ fault, from, to }) => fault !== 'roll' && at - ms < to + AFTERMATH && at > from,
@@ -229,6 +232,12 @@ function wrongIn(
         : []),
     ];
   });
+}
+
+/** When each fault began and ended. */
+function describeFaults(windows: readonly Window[]): string {
+  const at = (ms: number) => new Date(performance.timeOrigin + ms).toISOString().slice(11, 23);
+  return windows.map(({ fault, from, to }) => `${at(from)} to ${at(to)} ${fault}`).join('\n');
 }
 
 /** Each step once, in order. */

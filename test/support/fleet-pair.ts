@@ -4,7 +4,7 @@ import { configFromValue } from '../../src/config/load.ts';
 import { type Gateway, openHttpDoor } from '../../src/index.ts';
 import { createStoreHost, openIpcStore } from '../../src/store/shared/ipc-store.ts';
 import { openReplica, type Replica } from '../../src/store/shared/replica.ts';
-import { createSealing } from '../../src/store/shared/sealing.ts';
+import { createUnsealed } from '../../src/store/shared/sealing.ts';
 import { openChannel } from './channel.ts';
 import { childEnv } from './child.ts';
 import { atEnd } from './cleanup.ts';
@@ -75,5 +75,5 @@ async function processReplica(host: ReturnType<typeof createStoreHost>): Promise
   const [parent, child] = openChannel();
   host.serve(parent);
   const store = openIpcStore(child);
-  return openReplica(store, createSealing([await store.key()]), { note() {}, failure() {} });
+  return openReplica(store, createUnsealed(await store.key()), { note() {}, failure() {} });
 }

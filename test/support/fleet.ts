@@ -1,7 +1,7 @@
 /** Replicas of one gateway, and clients that go on when one of them is killed. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { atEnd } from './cleanup.ts';
@@ -32,17 +32,29 @@ export function startReplica(
   return startHttp({ config, env: FLEET_ENV, process: true, args });
 }
 
-/** haproxy in front of these ports, in turn and without stickiness. Returns its origin. */
-export async function startBalancer(ports: readonly number[]): Promise<string> {
+export interface Balancer {
+  readonly origin: string;
+  /** What it has written about the replicas. */
+  log(): string;
+}
+
+/** haproxy in front of these ports, in turn and without stickiness. */
+export async function startBalancer(ports: readonly number[]): Promise<Balancer> {
   const folder = tempFolder();
   const port = await freePort();
+  // Of its own log only what it says about replicas.
+  const log = openSync(join(folder, 'haproxy.log'), 'a');
   const lines = [
+    'global',
+    '  log stdout format raw local0 notice',
     'defaults',
+    '  log global',
     '  mode http',
     '  timeout connect 1s',
     '  timeout client 60s',
     '  timeout server 60s',
-    '  timeout check 500ms',
+    // On a busy machine an answer may take long. One that is killed or says that it is going is noticed at once.
+    '  timeout check 2s',
     '  option redispatch 1',
     '  retries 2',
     'frontend in',
@@ -56,7 +68,8 @@ export async function startBalancer(ports: readonly number[]): Promise<string> {
     '',
   ];
   writeFileSync(join(folder, 'haproxy.cfg'), lines.join('\n'));
-  const child = spawn('haproxy', ['-f', join(folder, 'haproxy.cfg'), '-db'], { stdio: 'ignore' });
+  const child = spawn('haproxy', ['-f', join(folder, 'haproxy.cfg'), '-db'], { stdio: ['ignore', log, log] });
+  closeSync(log);
   atEnd(async () => {
     const ended = once(child, 'exit');
     child.kill('SIGKILL');
@@ -68,7 +81,7 @@ export async function startBalancer(ports: readonly number[]): Promise<string> {
       ({ ok }) => ok,
       () => false,
     );
-    if (isUp) return origin;
+    if (isUp) return { origin, log: () => readFileSync(join(folder, 'haproxy.log'), 'utf8') };
     await sleep(100);
   }
   throw new Error('haproxy does not answer');

@@ -190,7 +190,8 @@ export async function makeDoor(
       front.isDraining = true;
       shared?.drain();
       const end = Date.now() + ms;
-      while (parts.some(({ awaited }) => awaited > 0) && Date.now() < end) await sleep(DRAIN_POLL);
+      const isBusy = () => (shared?.admitting ?? 0) > 0 || parts.some(({ awaited }) => awaited > 0);
+      while (isBusy() && Date.now() < end) await sleep(DRAIN_POLL);
     },
     async close() {
       front.isDraining = true;

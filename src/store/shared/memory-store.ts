@@ -179,7 +179,7 @@ export function createMemoryStore(): SharedStore & { unfollow(replica: string): 
       replicas.add(owner);
       calls.set(key, { owner, epoch: 1, number: 0, isDone: false, digest, bytes, reader: null }, LONGEST_CALL);
       ownedBy(owner).set(key, { session, stream });
-      streams.set(key, [{ epoch: 0, number: 1, bytes: Buffer.alloc(0), isLast: false }], LONGEST_CALL);
+      streams.entries.delete(key);
       return 'fresh';
     },
     async append(call, owner, event, keep) {
@@ -221,7 +221,7 @@ export function createMemoryStore(): SharedStore & { unfollow(replica: string): 
       const call = calls.get(key);
       if (call !== undefined) call.reader = reader;
       const events = streams.get(key);
-      if (events === undefined) return stream === STANDING ? [] : null;
+      if (events === undefined) return call !== undefined || stream === STANDING ? [] : null;
       return events.filter((one) => one.epoch > epoch || (one.epoch === epoch && one.number > number));
     },
 

@@ -3,15 +3,13 @@
  * time. Streams carry news and messages, because they survive a lost connection and publish/subscribe does not.
  */
 import { Redis, type RedisOptions } from 'ioredis';
+import { CALLS_SCRIPT, createRedisCalls, EVENTS_SCRIPT } from './redis-calls.ts';
 import {
-  type Admission,
   type CallBudget,
   DAY_KEPT,
   type LedgerKey,
-  LONGEST_CALL,
   MOST_EVENTS,
   MOST_NEWS,
-  type NewLedgerCall,
   type SharedStore,
   STANDING,
   STANDING_KEPT,
@@ -19,7 +17,6 @@ import {
   type StoreReader,
   type TakenCall,
   type UsedUp,
-  type Written,
 } from './shared-store.ts';
 
 /**
@@ -65,55 +62,8 @@ redis.call('XADD',KEYS[2],'MAXLEN','~',${MOST_EVENTS},'*','d',ARGV[1])
 redis.call('PEXPIRE',KEYS[2],${STANDING_KEPT})
 return redis.call('HGET',KEYS[1],'holder')`,
   },
-  // Steps of several calls, one after the other. One that fails does not stop the others. The number of keys is its first
-  // argument. What each step takes of KEYS and ARGV is at its function.
-  tgCalls: {
-    lua: `
--- A replica may have come back from the dead since its last sign of life: with a call it is one of the replicas again.
--- KEYS session, call, owned, stream, replicas   ARGV owner, digest, bytes, name in owned
-local function admit(k,a)
-  local call,stream=KEYS[k+2],KEYS[k+4]
-  if redis.call('EXISTS',KEYS[k+1])==0 then return {'gone'} end
-  local known=redis.call('HMGET',call,'g','s')
-  if known[1] then
-    if known[1]==ARGV[a+2] then return {'known'} end
-    if known[2]~='done' then return {'taken'} end
-    redis.call('DEL',call,stream)
-  end
-  redis.call('HSET',call,'o',ARGV[a+1],'e','1','n','0','s','open','g',ARGV[a+2],'q',ARGV[a+3])
-  redis.call('PEXPIRE',call,${LONGEST_CALL})
-  redis.call('SADD',KEYS[k+5],ARGV[a+1])
-  redis.call('SADD',KEYS[k+3],ARGV[a+4])
-  redis.call('XADD',stream,'0-1','d','')
-  redis.call('PEXPIRE',stream,${LONGEST_CALL})
-  return {'fresh'}
-end
--- n is the last event of this epoch: one that comes again is not written again.
--- KEYS call, stream, owned   ARGV owner, epoch, number, bytes, last or '', name in owned, ms kept
-local function append(k,a)
-  local call,stream=KEYS[k+1],KEYS[k+2]
-  local known=redis.call('HMGET',call,'o','e','s','r','n')
-  if not known[1] then return {'missing'} end
-  if known[1]~=ARGV[a+1] or known[2]~=ARGV[a+2] then return {'lost'} end
-  if tonumber(ARGV[a+3])<=tonumber(known[5] or '0') then return {'done',known[4] or ''} end
-  if known[3]=='done' then return {'lost'} end
-  redis.call('XADD',stream,'MAXLEN','~',${MOST_EVENTS},ARGV[a+2]..'-'..ARGV[a+3],'d',ARGV[a+4],'l',ARGV[a+5])
-  if ARGV[a+5]~='' then
-    redis.call('HSET',call,'n',ARGV[a+3],'s','done') redis.call('HDEL',call,'q')
-    redis.call('SREM',KEYS[k+3],ARGV[a+6])
-    redis.call('PEXPIRE',call,ARGV[a+7]) redis.call('PEXPIRE',stream,ARGV[a+7])
-  else redis.call('HSET',call,'n',ARGV[a+3]) end
-  return {'done',known[4] or ''}
-end
-local replies,k,a={},0,0
-while a<#ARGV do
-  local isAdmit=ARGV[a+1]=='admit'
-  local isDone,reply=pcall(isAdmit and admit or append,k,a+1)
-  replies[#replies+1]=isDone and reply or {'failed'}
-  if isAdmit then k,a=k+5,a+5 else k,a=k+3,a+8 end
-end
-return replies`,
-  },
+  tgCalls: { numberOfKeys: 0, lua: CALLS_SCRIPT },
+  tgEvents: { numberOfKeys: 2, lua: EVENTS_SCRIPT },
   // KEYS call, owned of the dead, owned of the taker   ARGV dead, taker, name in owned
   tgTake: {
     numberOfKeys: 3,
@@ -138,14 +88,6 @@ redis.call('SREM',KEYS[3],ARGV[1])
 redis.call('DEL',KEYS[1],KEYS[5])
 redis.call('PEXPIRE',KEYS[4],${INBOX_KEPT})
 return 1`,
-  },
-  // KEYS call, stream   ARGV position, reader
-  tgEvents: {
-    numberOfKeys: 2,
-    lua: `
-if redis.call('EXISTS',KEYS[1])==1 then redis.call('HSET',KEYS[1],'r',ARGV[2]) end
-if redis.call('EXISTS',KEYS[2])==0 then return false end
-return redis.call('XRANGE',KEYS[2],ARGV[1],'+','COUNT',${MOST_EVENTS})`,
   },
   // The number of keys is its first argument.
   // KEYS budgets   ARGV for each: interval, burst or 'day', limit. All or nothing is taken.
@@ -189,18 +131,6 @@ const BLOCK = 2_000;
  */
 const COMMAND = 3_000;
 const CONNECT = 10_000;
-
-/** How many steps of calls one command carries, and about how many bytes. */
-const MOST_STEPS = 64;
-const MOST_BYTES = 1_000_000;
-
-/** A step of a call that waits to be sent. */
-interface LedgerStep {
-  readonly keys: readonly string[];
-  readonly args: readonly (string | number | Buffer)[];
-  resolve(reply: Buffer[]): void;
-  reject(error: Error): void;
-}
 
 /** Rejects if the engine cannot be reached. `report` gets what goes wrong with the connection, without secrets. */
 export async function openRedisStore(
@@ -254,39 +184,6 @@ export async function openRedisStore(
     throw error;
   }
   isUp = true;
-
-  let steps: LedgerStep[] = [];
-  let stepBytes = 0;
-
-  /** What calls ask for in one turn is sent at its end, as one command: a command costs more than what it carries. */
-  function step(keys: readonly string[], args: readonly (string | number | Buffer)[], size: number): Promise<Buffer[]> {
-    return new Promise((resolve, reject) => {
-      if (steps.push({ keys, args, resolve, reject }) === 1) setImmediate(sendSteps);
-      stepBytes += size;
-      // A long command would hold up the others.
-      if (steps.length >= MOST_STEPS || stepBytes >= MOST_BYTES) sendSteps();
-    });
-  }
-
-  function sendSteps(): void {
-    const sent = steps;
-    if (sent.length === 0) return;
-    steps = [];
-    stepBytes = 0;
-    const keys = sent.flatMap((one) => one.keys);
-    const args = sent.flatMap((one) => one.args);
-    redis.tgCallsBuffer(keys.length, ...keys, ...args).then(
-      (replies) => {
-        for (const [i, reply] of (replies as Buffer[][]).entries()) {
-          if (String(reply[0]) === 'failed') sent[i]!.reject(new Error('the store refused a step of a call'));
-          else sent[i]!.resolve(reply);
-        }
-      },
-      (error: Error) => {
-        for (const { reject } of sent) reject(error);
-      },
-    );
-  }
 
   const at = (...parts: readonly string[]) => [prefix, ...parts].join(':');
   const busKey = at('bus');
@@ -364,7 +261,11 @@ export async function openRedisStore(
     claim: async (dead, by, ms) => (await redis.set(at('lock', dead), by, 'PX', ms, 'NX')) !== null,
     async owned(replica) {
       const names = await redis.smembers(at('own', replica));
-      return names.map((name) => ({ session: name.split(' ')[0] ?? '', stream: name.split(' ')[1] ?? '' }));
+      const calls = names.map((name) => /^([\w-]+) ([\w-]+)$/.exec(name));
+      // Somebody else has written them. They would be there for ever.
+      const foreign = names.filter((_, i) => calls[i] === null);
+      if (foreign.length > 0) await redis.srem(at('own', replica), ...foreign);
+      return calls.flatMap((call) => (call === null ? [] : [{ session: call[1]!, stream: call[2]! }]));
     },
     async publish(entry) {
       await redis.xadd(busKey, 'MAXLEN', '~', MOST_NEWS, '*', 'd', entry);
@@ -406,19 +307,7 @@ export async function openRedisStore(
       return holder === null ? null : String(holder);
     },
 
-    async admit(call: NewLedgerCall): Promise<Admission> {
-      const { session, owner, stream, digest, bytes } = call;
-      const keys = [at('s', session), callKey(call), at('own', owner), streamKey(session, stream), at('replicas')];
-      const [state] = await step(keys, ['admit', owner, digest, bytes, ownedName(call)], bytes.length);
-      return String(state) as Admission;
-    },
-    async append(call, owner, { epoch, number, bytes, isLast }, keep): Promise<Written> {
-      const keys = [callKey(call), streamKey(call.session, call.stream), at('own', owner)];
-      const args = ['append', owner, epoch, number, bytes, isLast ? '1' : '', ownedName(call), keep];
-      const [state, other] = await step(keys, args, bytes.length);
-      const name = String(other ?? '');
-      return { state: String(state) as Written['state'], reader: name === '' || name === owner ? null : name };
-    },
+    ...createRedisCalls(prefix, (...args) => redis.tgCallsBuffer(...args)),
     async take(call, from, by): Promise<TakenCall | null> {
       const keys = [callKey(call), at('own', from), at('own', by)];
       const found = (await redis.tgTakeBuffer(...keys, from, by, ownedName(call))) as Buffer[] | null;
@@ -429,13 +318,14 @@ export async function openRedisStore(
     },
     async ownerOf(call) {
       const [owner, state] = await redis.hmget(callKey(call), 'o', 's');
-      return state === 'open' ? (owner ?? null) : null;
+      return state === null ? (owner ?? null) : null;
     },
     async events(session, stream, [epoch, number], to) {
       const found = (await redis.tgEventsBuffer(
         callKey({ session, stream }),
         streamKey(session, stream),
-        `(${epoch}-${number}`,
+        epoch,
+        number,
         to,
       )) as [Buffer, Buffer[]][] | null;
       if (found === null) return stream === STANDING ? [] : null;

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { createMemoryStore } from './memory-store.ts';
 import { openReplica } from './replica.ts';
 import { createSealing } from './sealing.ts';
+import type { StoreReader } from './shared-store.ts';
 
 const sealing = createSealing(['the key']);
 
@@ -118,4 +119,34 @@ it('an entry counts only under its own key of its own map, whatever it is called
   );
   expect([...approvals.entries()]).toEqual([]);
   await Promise.all([a.close(), b.close()]);
+});
+
+it('others that could not be seen while the store was away count as before, until they had time to come back', async () => {
+  const store = createMemoryStore();
+  let areSeen = true;
+  let reached = () => {};
+  const watched = {
+    ...store,
+    replicas: async () => (await store.replicas()).map(({ id }) => ({ id, isAlive: areSeen })),
+    async follow(replica: string, reader: StoreReader) {
+      reached = reader.returned;
+      await store.follow(replica, reader);
+    },
+  };
+  const events = { note() {}, failure() {} };
+  const other = await openReplica(store, sealing, events);
+  const one = await openReplica(watched, sealing, events);
+  expect(one.isAlive(other.id)).toBe(true);
+  areSeen = false;
+  reached();
+  const looked = new Promise<void>((resolve) => {
+    watched.beat = async (replica, ms) => {
+      await store.beat(replica, ms);
+      setImmediate(resolve);
+    };
+  });
+  await looked;
+  expect(one.isAlive(other.id)).toBe(true);
+  expect(one.isAlive('nobody')).toBe(false);
+  await Promise.all([one.close(), other.close()]);
 });

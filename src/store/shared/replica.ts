@@ -8,7 +8,7 @@ import { messageOf } from '../../base/errors.ts';
 import { getOrMake } from '../../base/memo.ts';
 import { isObject } from '../../base/objects.ts';
 import type { Sealing } from './sealing.ts';
-import type { LedgerKey, SharedStore, TakenCall } from './shared-store.ts';
+import type { KnownReplica, LedgerKey, SharedStore, TakenCall } from './shared-store.ts';
 
 /** Values that every replica has in memory, by name. They are JSON. */
 export interface SharedMap {
@@ -247,7 +247,11 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
         resync();
       }
       const replicas = await store.replicas();
-      alive = new Set([id, ...replicas.filter(({ isAlive }) => isAlive).map((one) => one.id)]);
+      // While we or the store were away, the others could not be seen. They count as before.
+      const isQuiet = performance.now() < quietUntil;
+      const wasAlive = alive;
+      const isThere = (one: KnownReplica) => one.isAlive || (isQuiet && wasAlive.has(one.id));
+      alive = new Set([id, ...replicas.filter(isThere).map((one) => one.id)]);
       for (const one of waiting.values()) {
         for (const other of one.left) if (!alive.has(other)) one.left.delete(other);
         if (one.left.size === 0) one.done();

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createSealing } from './sealing.ts';
+import { createSealing, createUnsealed } from './sealing.ts';
 
 const sealing = createSealing(['the key']);
 
@@ -24,4 +24,13 @@ it('opens with former keys, and seals with the first', () => {
   expect(sealing.open(now.seal('new', 'here'), 'here')).toBeNull();
   expect(now.keysFor('states')[1]).toEqual(sealing.keysFor('states')[0]);
   expect(now.keysFor('states')[0]).not.toEqual(now.keysFor('tasks')[0]);
+});
+
+it('marks what stays in our own memory, and does not take what has no mark', () => {
+  const unsealed = createUnsealed('the key');
+  expect(unsealed.open(unsealed.seal('text', 'here'), 'here')?.toString()).toBe('text');
+  expect(unsealed.open(unsealed.seal(Buffer.alloc(0), 'here'), 'here')).toHaveLength(0);
+  for (const other of [Buffer.alloc(0), Buffer.from('{}'), sealing.seal('secret', 'here')])
+    expect(unsealed.open(other, 'here')).toBeNull();
+  expect(unsealed.keysFor('states')).toEqual(sealing.keysFor('states'));
 });

@@ -2,8 +2,6 @@
  * Calls of sessions that all replicas serve. Each is in the ledger of the store from its beginning to its end. Those of a
  * replica that was killed are ended, or made again if that is declared safe.
  */
-
-import { createHmac } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import { sha256 } from '../../../base/hash.ts';
@@ -20,6 +18,8 @@ import type { SharedSession } from './shared-session.ts';
 import { StreamableSession } from './streamable-session.ts';
 
 export interface SharedCalls {
+  /** How many calls wait for the store before they are begun. */
+  readonly admitting: number;
   call(session: SharedSession, message: Message, post: ResponseTo, streams: boolean): Promise<void>;
   /** Ends the calls that are still under way. */
   close(): Promise<void>;
@@ -59,9 +59,9 @@ export function isCall({ method }: Message): boolean {
   return LEDGER.has(method);
 }
 
-/** The stream of the events of a request, by the text of its id. */
+/** The stream of the events of a request, by the text of its id. Most clients count. */
 export function streamOf(request: string): string {
-  return `a${sha256(request, 'base64url').slice(0, 21)}`;
+  return /^\d{1,15}$/.test(request) ? `n${request}` : `a${sha256(request, 'base64url').slice(0, 21)}`;
 }
 
 export function createSharedCalls(
@@ -76,7 +76,8 @@ export function createSharedCalls(
   /** The calls that this replica makes or is about to make. */
   const inHand = new Set<string>();
   /** Those that the store may have admitted, and that were not made, because its reply was lost. */
-  const unsure = new Set<string>();
+  const unsure = new Map<string, Message>();
+  let admitting = 0;
 
   replica.takeOver({
     hasInHand: (call) => inHand.has(nameOf(call)),
@@ -84,11 +85,11 @@ export function createSharedCalls(
     take(call, from) {
       const name = nameOf(call);
       inHand.add(name);
-      const wasMade = from !== replica.id || !unsure.has(name);
-      takeOver(call, wasMade).catch((error: unknown) => {
+      const unmade = from === replica.id ? (unsure.get(name) ?? null) : null;
+      takeOver(call, unmade).catch((error: unknown) => {
         // It is still in our name, so it is found again.
         inHand.delete(name);
-        if (!wasMade) unsure.add(name);
+        if (unmade !== null) unsure.set(name, unmade);
         replica.doubt();
         if (replica.isUp) gateway.events.emit('failure', { where: 'taking over a call', error });
       });
@@ -105,7 +106,13 @@ export function createSharedCalls(
     progressed: number | null = null,
   ): SharedExchange {
     const exchange: SharedExchange = new SharedExchange({
-      ...{ replica, wakes, backpressure, call, epoch, streams, progressed },
+      replica,
+      wakes,
+      backpressure,
+      call,
+      epoch,
+      streams,
+      progressed,
       response: post?.response ?? null,
       headers: post?.headers ?? [],
       primes: readsEmptyEvents(session.peer.revision!),
@@ -118,34 +125,61 @@ export function createSharedCalls(
     return exchange;
   }
 
-  /** A replica was killed, and this one has its call now; or it is a call of ours that was not begun. */
-  async function takeOver({ epoch, bytes, isRead, ...call }: TakenCall, wasMade: boolean): Promise<void> {
+  /**
+   * What the store keeps of a request: all of it if another replica may have to make it again, else what the answer needs
+   * that its outcome is unknown. Neither of these two members is a secret, and `readKept` checks them.
+   */
+  function keptOf(call: LedgerKey, session: SharedSession, message: Message): Buffer {
+    if (mayRepeat(session, message)) return replica.seal(message.bytes, requestAt(call));
+    return Buffer.from(`{"jsonrpc":"2.0","id":${idText(message)},"method":"${message.method}"}`, 'latin1');
+  }
+
+  /** Null if nobody of us has written it. */
+  function readKept(call: LedgerKey, kept: Buffer): { readonly message: Message; readonly isWhole: boolean } | null {
+    const whole = replica.open(kept, requestAt(call));
+    if (whole !== null) return { message: readMessage(whole), isWhole: true };
+    const message = readOrNull(kept);
+    if (message === null || !isCall(message) || message.idStart < 0 || streamOf(idText(message)) !== call.stream)
+      return null;
+    return { message, isWhole: false };
+  }
+
+  function mayRepeat(session: SharedSession, message: Message): boolean {
+    const { store } = gateway.config;
+    // No tool is declared safe, so none has to be looked up.
+    if (message.method === 'tools/call' && store?.repeat.length === 0 && store.trustHints.length === 0) return false;
+    return session.peer.isRepeatable(message);
+  }
+
+  /** A replica was killed, and this one has its call now; or it is a call of ours that was not begun, `unmade`. */
+  async function takeOver({ epoch, bytes, isRead, ...call }: TakenCall, unmade: Message | null): Promise<void> {
     const name = nameOf(call);
-    const plain = replica.open(bytes, `call:${call.session}:${call.stream}`);
-    const session = plain === null ? null : await sessions.load(call.session).catch(nullIfUnknown);
+    const kept = unmade === null ? readKept(call, bytes) : { message: unmade, isWhole: true };
+    const session = kept === null ? null : await sessions.load(call.session).catch(nullIfUnknown);
     // Nobody can wait for it any more. A call that was not made is forgotten if its client has not sent it again.
-    if (plain === null || session === null || !(wasMade || isRead)) {
+    if (kept === null || session === null || (unmade !== null && !isRead)) {
       await store.append(call, replica.id, { epoch, number: 1, bytes: NOTHING, isLast: true }, AT_ONCE);
       inHand.delete(name);
       unsure.delete(name);
       return;
     }
-    const message = readMessage(plain);
+    const { message, isWhole } = kept;
     const events = (await store.events(call.session, call.stream, [0, 1], replica.id)) ?? [];
     const progress = events.map((event) => progressIn(replica.open(event.bytes, sealedAt(call)) ?? NOTHING));
     const most = Math.max(...progress.filter((one) => !Number.isNaN(one)), Number.NEGATIVE_INFINITY);
     const exchange = exchangeFor(call, epoch, session, message, null, true, most);
     unsure.delete(name);
-    if (!wasMade || session.peer.isRepeatable(message)) session.peer.request(message, exchange);
+    if (unmade !== null || (isWhole && mayRepeat(session, message))) session.peer.request(message, exchange);
     else await exchange.giveUp(message, outcomeUnknown('the replica that made it was killed'));
   }
 
-  async function admit(call: LedgerKey, message: Message, salt: string): Promise<Admission> {
+  async function admit(call: LedgerKey, session: SharedSession, message: Message): Promise<Admission> {
     const name = nameOf(call);
-    const bytes = replica.seal(message.bytes, `call:${call.session}:${call.stream}`);
-    const digest = createHmac('sha256', salt).update(message.bytes).digest('base64url');
+    const digest = sha256(Buffer.concat([Buffer.from(session.salt), message.bytes]), 'base64url');
+    const bytes = keptOf(call, session, message);
     const wasInHand = inHand.has(name);
     inHand.add(name);
+    admitting++;
     try {
       const admission = await store.admit({ ...call, owner: replica.id, digest, bytes });
       if (admission !== 'fresh' && !wasInHand) inHand.delete(name);
@@ -154,18 +188,23 @@ export function createSharedCalls(
       // The store may have it, and nobody would make it. Who sends it again would wait for ever.
       if (!wasInHand) {
         inHand.delete(name);
-        unsure.add(name);
+        unsure.set(name, message);
         replica.doubt();
       }
       throw unavailable();
+    } finally {
+      admitting--;
     }
   }
 
   return {
+    get admitting() {
+      return admitting;
+    },
     async call(session, message, post, streams) {
       const call = { session: session.id, stream: streamOf(idText(message)) };
       for (let tries = 1; ; tries++) {
-        const admission = await admit(call, message, session.salt);
+        const admission = await admit(call, session, message);
         switch (admission) {
           case 'gone':
             sessions.end(session);
@@ -202,6 +241,19 @@ export function createSharedCalls(
 
 function nameOf({ session, stream }: LedgerKey): string {
   return `${session} ${stream}`;
+}
+
+/** The place of a request that is kept whole. */
+function requestAt({ session, stream }: LedgerKey): string {
+  return `call:${session}:${stream}`;
+}
+
+function readOrNull(bytes: Buffer): Message | null {
+  try {
+    return readMessage(bytes);
+  } catch {
+    return null;
+  }
 }
 
 function nullIfUnknown(error: unknown): null {

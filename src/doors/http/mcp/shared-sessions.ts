@@ -174,6 +174,14 @@ export function createSharedSessions(
     await ask(replica.publish('accept', { session: session.id, message: message.bytes.toString('base64') }));
   }
 
+  /**
+   * Whether there is such a replica. The client has written the name: one that no replica has would be an inbox that nobody
+   * reads. One that we do not know of may just have started, or have been silent for a moment.
+   */
+  async function isReplica(id: string): Promise<boolean> {
+    return replica.isAlive(id) || (await ask(store.replicas())).some((one) => one.id === id);
+  }
+
   async function passTo(owner: string | null, session: SharedSession, message: Message): Promise<void> {
     if (owner === null || owner === replica.id) session.peer.accept(message);
     else await ask(replica.send(owner, 'accept', { session: session.id, message: message.bytes.toString('base64') }));
@@ -220,12 +228,14 @@ export function createSharedSessions(
     },
     isCall,
     call: calls.call,
+    get admitting() {
+      return calls.admitting;
+    },
     async accept(session, message) {
       requireUp();
       if (isResponse(message)) {
         const [, owner = null] = /^"toolgate-([\w-]{12})-/.exec(message.idStart < 0 ? '' : idText(message)) ?? [];
-        // The client has written it: a name that no replica has would be an inbox that nobody reads.
-        await passTo(owner !== null && replica.isAlive(owner) ? owner : null, session, message);
+        await passTo(owner !== null && (await isReplica(owner)) ? owner : null, session, message);
         return;
       }
       switch (message.method) {
