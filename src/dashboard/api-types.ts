@@ -518,7 +518,8 @@ export interface ExplainRow {
   readonly kind: ItemKind;
   readonly server: string;
   readonly upstreamName: string;
-  readonly category?: string;
+  /** What it does, such as `read`, who says so, and what it is about. */
+  readonly category: { readonly effect: string; readonly by: string; readonly domain: string };
   readonly agent: string;
   readonly allowed: boolean;
   readonly active: boolean;

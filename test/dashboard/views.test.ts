@@ -256,6 +256,9 @@ describe.skipIf(isMissing('chromium'))('the dashboard of a shop', () => {
       .getByText(/denied_tools/)
       .first()
       .waitFor();
+    await dialog()
+      .getByText(/^destructive, files/)
+      .waitFor();
     await close();
 
     await show('access/policy');
