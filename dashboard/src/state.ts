@@ -13,6 +13,8 @@ import { isLive, listen } from './stream.ts';
 
 export const session = signal<SessionInfo | null>(null);
 export const overview = signal<Overview | null>(null);
+/** The last second that was summed up when the overview was asked for. */
+export const overviewTick = signal(0);
 export const failure = signal<Error | null>(null);
 export const servers = signal<readonly ServerCard[]>([]);
 export const sessions = signal<SessionCounts>({ all: 0, byAgent: [] });
@@ -41,6 +43,7 @@ export async function refresh(): Promise<void> {
     const [info, now] = await Promise.all([get<SessionInfo>('session'), get<Overview>('overview')]);
     session.value = info;
     overview.value = now;
+    overviewTick.value = now.ticks.at(-1)?.t ?? 0;
     servers.value = now.servers;
     sessions.value = now.sessions;
     // The stream tells of every change. This finds one that was lost on the way.

@@ -285,10 +285,10 @@ export interface CallRow {
   readonly trace: string | null;
 }
 
-/** `GET /admin/calls?limit=`: the last calls, newest first. Only those since somebody began to look. */
+/** `GET /admin/calls?limit=`: the last calls, at most 2,000, newest first. Only those since somebody began to look. */
 export interface RecentCalls {
   readonly calls: readonly CallRow[];
-  /** Calls that were not kept because there were too many. */
+  /** Calls that are no longer kept. */
   readonly skipped: number;
 }
 
@@ -518,7 +518,8 @@ export interface ExplainRow {
   readonly kind: ItemKind;
   readonly server: string;
   readonly upstreamName: string;
-  readonly category?: string;
+  /** What it does, such as `read`, who says so, and what it is about. */
+  readonly category: { readonly effect: string; readonly by: string; readonly domain: string };
   readonly agent: string;
   readonly allowed: boolean;
   readonly active: boolean;
@@ -901,7 +902,10 @@ export interface StreamEvents {
   readonly hello: { readonly version: string; readonly time: number; readonly replica: ReplicaInfo | null };
   /** Once a second. */
   readonly ticks: Tick;
-  /** New and ended calls, oldest first; at most 200 in a batch. `skipped` more were left out. */
+  /**
+   * New and ended calls, oldest first. Of more than people can read, those that went well are `skipped`: at most 40 of them are
+   * in a batch, and 200 calls in all. `GET /admin/calls` still has them.
+   */
   readonly calls: { readonly calls: readonly CallRow[]; readonly skipped: number };
   /** Servers of which something changed, and those that are gone. */
   readonly servers: { readonly changed: readonly ServerCard[]; readonly gone: readonly string[] };

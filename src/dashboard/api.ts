@@ -28,7 +28,7 @@ import {
   trySchema,
   wordsOf,
 } from './inputs.ts';
-import { LiveCalls } from './live-calls.ts';
+import { LiveCalls, MOST_CALLS } from './live-calls.ts';
 import { createLogins } from './logins.ts';
 import { namespaceDetail, namespaceRows, removeSecret, secretRows, setSecret } from './namespace-rows.ts';
 import { overview } from './overview.ts';
@@ -167,8 +167,8 @@ export function createApi(context: ApiContext): Api {
       return ANSWERED;
     },
     calls: ({ query }): types.RecentCalls => ({
-      calls: calls.recent(numberOf(query, 'limit', DEFAULT_ROWS, MOST_ROWS)),
-      skipped: 0,
+      calls: calls.recent(numberOf(query, 'limit', DEFAULT_ROWS, MOST_CALLS)),
+      skipped: calls.dropped,
     }),
     call({ parts: [id = ''] }) {
       const found = /^\d{1,15}$/.test(id) ? calls.find(Number(id)) : null;

@@ -2,28 +2,23 @@
  * The calls of a gateway while somebody looks on: the last ones in a ring, those under way, and sums for each second.
  * Nothing of this exists while nobody looks.
  */
-import type { GatewayError } from '../base/errors.ts';
-import { argumentsSpan } from '../calls/arguments.ts';
 import type { Call, CallWatcher } from '../calls/call.ts';
-import { CallLimiter } from '../calls/limits/limiter.ts';
 import type { CallWatch } from '../calls/observers.ts';
-import { OUTCOMES, REFUSED } from '../calls/outcome.ts';
-import { askedName, shownText } from '../observe/audit-line.ts';
-import type { Message } from '../protocol/message.ts';
-import { join, type Parts } from '../protocol/parts.ts';
-import { readTrace } from '../protocol/trace.ts';
-import type { CallDetail, CallOutcome, CallRow, CallStep, Recording, Tick } from './api-types.ts';
+import type { CallDetail, CallRow, Recording, Tick } from './api-types.ts';
+import { rounded, WatchedCall } from './watched-call.ts';
 
 /** How many calls are kept, and how many seconds. */
 export const MOST_CALLS = 2_000;
 const MOST_TICKS = 300;
 /** The most calls of a second whose durations are compared. */
 const MOST_DURATIONS = 4_096;
-/** Bytes of arguments and results that are kept of a call, and of all together. */
-const LONGEST_VALUE = 16 * 1_024;
+/** Bytes of arguments and results that are kept of all together. */
 const MOST_VALUES = 16 * 1_024 * 1_024;
 /** A call that takes longer than this is shown before it has ended. Milliseconds. */
 const SLOW = 150;
+/** The most rows that are sent at once, and how many of them may be calls that went well: nobody reads quicker. */
+const MOST_ROWS = 200;
+const MOST_PLAIN = 40;
 
 export interface LiveCallsOptions {
   readonly redact: (text: string) => string;
@@ -34,8 +29,11 @@ export interface LiveCallsOptions {
 export class LiveCalls implements CallWatcher {
   readonly options: LiveCallsOptions;
   readonly ticks: Tick[] = [];
-  /** The last calls, by their ids. The oldest is first. */
-  readonly #kept = new Map<number, WatchedCall>();
+  /** The last calls: the one that ended as number N is at N modulo `MOST_CALLS`. */
+  readonly #kept: (WatchedCall | null)[] = [];
+  /** The numbers of the oldest that is kept, and of the next one. */
+  #oldest = 0;
+  #next = 0;
   readonly #running = new Set<WatchedCall>();
   /** Calls of which something is new for those who look. */
   #news: WatchedCall[] = [];
@@ -68,13 +66,21 @@ export class LiveCalls implements CallWatcher {
   }
 
   #keep(call: WatchedCall): void {
-    this.#kept.set(call.id, call);
+    if (this.#next - this.#oldest === MOST_CALLS) this.#dropOldest();
+    this.#kept[this.#next++ % MOST_CALLS] = call;
     this.#valueBytes += call.valueBytes;
-    for (const [id, old] of this.#kept) {
-      if (this.#kept.size <= MOST_CALLS && this.#valueBytes <= MOST_VALUES) break;
-      this.#kept.delete(id);
-      this.#valueBytes -= old.valueBytes;
-    }
+    while (this.#valueBytes > MOST_VALUES) this.#dropOldest();
+  }
+
+  #dropOldest(): void {
+    const place = this.#oldest++ % MOST_CALLS;
+    this.#valueBytes -= this.#kept[place]!.valueBytes;
+    this.#kept[place] = null;
+  }
+
+  /** Those that are kept, oldest first. */
+  #all(): WatchedCall[] {
+    return Array.from({ length: this.#next - this.#oldest }, (_, i) => this.#kept[(this.#oldest + i) % MOST_CALLS]!);
   }
 
   #tell(call: WatchedCall): void {
@@ -82,8 +88,11 @@ export class LiveCalls implements CallWatcher {
     else this.#skipped++;
   }
 
-  /** What is new since the last time, oldest first, and how many calls were left out. */
-  news(most: number): { readonly calls: readonly CallRow[]; readonly skipped: number } {
+  /**
+   * What is new since the last time, oldest first, and how many calls were left out. Of more calls than people can read,
+   * the first that went well are left out: `recent` still has them.
+   */
+  news(): { readonly calls: readonly CallRow[]; readonly skipped: number } {
     const before = performance.now() - SLOW;
     for (const call of this.#running)
       if (!call.isShown && call.startedAt < before) {
@@ -91,10 +100,17 @@ export class LiveCalls implements CallWatcher {
         this.#tell(call);
       }
     const news = this.#news;
-    const skipped = this.#skipped + Math.max(0, news.length - most);
+    let left = news.reduce((count, call) => count + (call.isPlain ? 1 : 0), 0) - MOST_PLAIN;
+    const shown = (left <= 0 ? news : news.filter((call) => !call.isPlain || left-- <= 0)).slice(-MOST_ROWS);
+    const skipped = this.#skipped + news.length - shown.length;
+    this.forgetNews();
+    return { calls: shown.map((call) => call.row()), skipped };
+  }
+
+  /** Nobody shows calls now. */
+  forgetNews(): void {
     this.#news = [];
     this.#skipped = 0;
-    return { calls: most === 0 ? [] : news.slice(-most).map((call) => call.row()), skipped };
   }
 
   /** Ends the second. */
@@ -118,25 +134,30 @@ export class LiveCalls implements CallWatcher {
 
   /** Newest first. */
   recent(limit: number): CallRow[] {
-    const all = [...this.#kept.values(), ...this.#running].sort((a, b) => b.id - a.id);
+    const all = [...this.#all(), ...this.#running].sort((a, b) => b.id - a.id);
     return all.slice(0, limit).map((call) => call.row());
   }
 
+  /** How many calls are no longer kept. */
+  get dropped(): number {
+    return this.#oldest;
+  }
+
   find(id: number): CallDetail | null {
-    const call = this.#kept.get(id) ?? [...this.#running].find((one) => one.id === id);
+    const call = [...this.#all(), ...this.#running].find((one) => one.id === id);
     return call === undefined ? null : call.detail();
   }
 
   /** Nobody looks any more. Calls under way are forgotten, because their ends are not noticed. */
   rest(): void {
     this.#running.clear();
-    this.#news = [];
+    this.forgetNews();
     this.#second = emptySecond();
   }
 
   /** Forgets arguments and results. */
   forgetValues(): void {
-    for (const call of this.#kept.values()) call.forgetValues();
+    for (const call of this.#all()) call.forgetValues();
     this.#valueBytes = 0;
   }
 }
@@ -151,216 +172,4 @@ function emptySecond() {
     count: 0,
     durations: new Float64Array(MOST_DURATIONS),
   };
-}
-
-interface Wait {
-  readonly from: number;
-  readonly to: number;
-  readonly what: string;
-}
-
-const NO_WAITS: readonly Wait[] = [];
-
-class WatchedCall implements CallWatch {
-  readonly id: number;
-  readonly at = Date.now();
-  readonly startedAt = performance.now();
-  readonly #live: LiveCalls;
-  /** Null when it is over, so that its message can be freed. */
-  #call: Call | null;
-  /** Milliseconds since it came in; -1 before. */
-  #foundAt = -1;
-  #sentAt = -1;
-  #lastAt = 0;
-  #waits: readonly Wait[] = NO_WAITS;
-  #error: GatewayError | null = null;
-  #isCut = false;
-  #arguments: string | null = null;
-  #result: string | null = null;
-  /** Whether those who look know of it. */
-  isShown = false;
-  ms = 0;
-  outcome: CallOutcome = 'running';
-  bytesIn: number;
-  bytesOut = 0;
-  // Filled in when it ends.
-  #agent = '';
-  #door = '';
-  #method = '';
-  #name = '';
-  #server = '';
-  #client: string | null = null;
-  #through: string | null = null;
-  #trace: string | null = null;
-
-  constructor(id: number, call: Call, live: LiveCalls) {
-    this.id = id;
-    this.#call = call;
-    this.#live = live;
-    this.bytesIn = call.message.bytes.length;
-  }
-
-  #since(): number {
-    return performance.now() - this.startedAt;
-  }
-
-  found(): void {
-    this.#foundAt = this.#since();
-    this.#lastAt = this.#foundAt;
-  }
-
-  resumed(what: string): void {
-    const now = this.#since();
-    this.#waits = [...this.#waits, { from: this.#lastAt, to: now, what }];
-    this.#lastAt = now;
-  }
-
-  sent(): void {
-    this.#sentAt = this.#since();
-  }
-
-  get keepsResults(): boolean {
-    return this.#live.options.recording().results;
-  }
-
-  ended(outcome: number, error: GatewayError | null, answer: Parts | null, bytes: number): void {
-    const call = this.#call;
-    if (call === null) return;
-    this.ms = this.#since();
-    this.outcome = outcome === REFUSED ? 'refused' : OUTCOMES[outcome]!;
-    this.#error = error;
-    this.bytesOut = bytes;
-    const { limiter } = call;
-    if (limiter instanceof CallLimiter && limiter.limits.maxResult !== null)
-      this.#isCut = this.bytesOut > limiter.limits.maxResult;
-    this.#read(call);
-    const recording = this.#live.options.recording();
-    if (recording.arguments || recording.results) this.#record(recording, call, answer);
-    this.#call = null;
-    this.#live.ended(this);
-  }
-
-  #read(call: Call): void {
-    const { by, message, entry, isFound } = call;
-    const { redact } = this.#live.options;
-    this.#agent = by.agent;
-    this.#door = by.door;
-    this.#method = message.method;
-    // What an agent asks for can have a secret in it; so can the URI of a resource.
-    if (!isFound) this.#name = redact((askedName(message) ?? '').slice(0, LONGEST_NAME));
-    else this.#name = entry.kind === 'tool' || entry.kind === 'prompt' ? entry.name : redact(entry.name);
-    this.#server = isFound ? entry.sourceKey : '';
-    this.#through = call.through;
-    this.#trace = traceOf(call, message);
-    const { title, sent } = by.own.traits;
-    this.#client = title === 'unknown' ? (sent?.name ?? null) : title;
-  }
-
-  #record({ arguments: withArguments, results }: Recording, { message }: Call, answer: Parts | null): void {
-    const { redact } = this.#live.options;
-    const span = withArguments ? argumentsSpan(message) : null;
-    if (span !== null) this.#arguments = shownText(message.bytes.subarray(span.start, span.end), LONGEST_VALUE, redact);
-    if (results && answer !== null) this.#result = shownText(join(answer), LONGEST_VALUE, redact);
-  }
-
-  /** How long it waited for a person, also one who never approved it. That says nothing about how quick tools are. */
-  get heldMs(): number {
-    if (this.#foundAt >= 0 && this.#sentAt < 0 && this.outcome !== 'cached') return this.ms - this.#lastAt;
-    let sum = 0;
-    for (const { from, to, what } of this.#waits) if (what === 'approval') sum += to - from;
-    return sum;
-  }
-
-  get valueBytes(): number {
-    return (this.#arguments?.length ?? 0) + (this.#result?.length ?? 0);
-  }
-
-  forgetValues(): void {
-    this.#arguments = null;
-    this.#result = null;
-  }
-
-  row(): CallRow {
-    if (this.#call !== null) this.#read(this.#call);
-    return {
-      id: this.id,
-      at: this.at,
-      agent: this.#agent,
-      door: this.#door,
-      method: this.#method,
-      name: this.#name,
-      server: this.#server,
-      through: this.#through,
-      outcome: this.outcome,
-      error: this.#error?.code ?? null,
-      ms: this.outcome === 'running' ? null : rounded(this.ms),
-      bytesIn: this.bytesIn,
-      bytesOut: this.bytesOut,
-      limits: this.#limits(),
-      trace: this.#trace,
-    };
-  }
-
-  #limits(): string[] {
-    const limits: string[] = [];
-    if (this.#error !== null) {
-      const { code, message } = this.#error;
-      if (code === 'rate_limited') limits.push(message.includes('"calls_per_day"') ? 'calls_per_day' : 'rate');
-      else if (code === 'source_busy') limits.push('concurrency');
-      else if (code === 'too_large' && message.includes('"max_arguments"')) limits.push('max_arguments');
-      else if (code === 'source_timeout' || code === 'execution_timeout') limits.push('timeout');
-    }
-    if (this.#waits.some(({ what }) => what === 'limits')) limits.push('concurrency');
-    if (this.#isCut) limits.push('max_result');
-    return limits;
-  }
-
-  detail(): CallDetail {
-    const { redact } = this.#live.options;
-    return {
-      ...this.row(),
-      steps: this.#steps(),
-      message: this.#error === null ? null : redact(this.#error.message),
-      arguments: this.#arguments,
-      result: this.#result,
-      client: this.#client === null ? null : redact(this.#client),
-    };
-  }
-
-  #steps(): CallStep[] {
-    const end = this.outcome === 'running' ? this.#since() : this.ms;
-    const found = this.#foundAt < 0 ? end : this.#foundAt;
-    const step = (name: CallStep['step'], from: number, to: number, detail: string): CallStep => ({
-      step: name,
-      from: rounded(from),
-      to: rounded(to),
-      detail,
-    });
-    const waits = this.#waits.map(({ from, to, what }) => step('wait', from, to, WAITS[what] ?? ''));
-    // What it still waits for, or what ended it while it waited.
-    const isHeld = this.#foundAt >= 0 && this.#sentAt < 0 && end - this.#lastAt > 1;
-    return [
-      step('lookup', 0, found, this.#foundAt < 0 ? 'was not found, or is not allowed' : ''),
-      ...waits,
-      ...(isHeld ? [step('wait', this.#lastAt, end, '')] : []),
-      ...(this.#sentAt < 0 ? [] : [step('server', this.#sentAt, end, this.#server)]),
-    ];
-  }
-}
-
-const LONGEST_NAME = 256;
-
-const WAITS: Readonly<Record<string, string>> = {
-  approval: 'a person approves it',
-  limits: 'others are before it',
-  audit: 'its line in the audit is written',
-};
-
-function traceOf({ traceContext }: Call, message: Message): string | null {
-  const parent = (traceContext ?? readTrace(message))?.traceparent;
-  return parent === undefined ? null : parent.slice(3, 35);
-}
-
-function rounded(ms: number): number {
-  return Math.round(ms * 1_000) / 1_000;
 }

@@ -21,7 +21,6 @@ const FLUSH = 200;
 const SECOND = 1_000;
 const KEEPALIVE = 15_000;
 const MOST_STREAMS = 24;
-const MOST_ROWS = 200;
 const MOST_LINES = 1_000;
 const MOST_NEW_LINES = 200;
 /** Characters of a line. */
@@ -210,8 +209,10 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
 
   function flush(): void {
     // Rows are made only for those who show them.
-    const news = calls.news(isWanted('calls') ? MOST_ROWS : 0);
-    if (news.calls.length > 0 || news.skipped > 0) send('calls', news);
+    if (isWanted('calls')) {
+      const news = calls.news();
+      if (news.calls.length > 0 || news.skipped > 0) send('calls', news);
+    } else calls.forgetNews();
     if (newLines.length > 0) {
       const batch = { lines: newLines, skipped: skippedLines };
       newLines = [];

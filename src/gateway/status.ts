@@ -145,8 +145,8 @@ export function clientStatus(caller: Caller): ClientStatus {
   };
 }
 
-/** The agents that have policies of their own. Without policies all agents see the same. */
+/** The agents that have policies of their own, and `default` for all others. Without policies all agents see the same. */
 function agentsOf({ config: { policy } }: Root): readonly (string | null)[] {
   const named = (policy?.agents ?? []).map(({ name }) => name).filter((name) => !isPattern(name));
-  return named.length === 0 ? [null] : named;
+  return named.length === 0 ? [null] : [...new Set([...named, 'default'])];
 }

@@ -15,8 +15,8 @@ export interface Series {
 interface Properties {
   readonly label: string;
   readonly series: readonly Series[];
-  /** Seconds since 1970, and the values of each series. */
-  readonly data: readonly (readonly (number | null)[])[];
+  /** Seconds since 1970, and the values of each series. The line passes over `undefined`, and is broken by null. */
+  readonly data: readonly (readonly (number | null | undefined)[])[];
   readonly format: (value: number) => string;
   readonly height?: number;
   /** A point in time, in seconds, as the axis shows it. */
@@ -84,8 +84,6 @@ export function Plot({ label, series, data, format, at, height = 140 }: Properti
             stroke: colour(tone),
             width: 1.5,
             points: { show: false },
-            // A second in which nothing was told is no hole.
-            spanGaps: true,
             ...(fill && { fill: colour(`${tone}-soft`) }),
             ...(bars && {
               fill: colour(tone),
@@ -121,7 +119,7 @@ export function Plot({ label, series, data, format, at, height = 140 }: Properti
         <ul class="legend">
           {series.map(({ name, colour: tone }, index) => {
             const values = data[index + 1] ?? [];
-            const last = values.findLast((value) => value !== null);
+            const last = values.findLast((value) => value !== null && value !== undefined);
             return (
               <li key={name}>
                 <span class="swatch" aria-hidden="true" style={{ background: `var(--${tone})` }} />

@@ -1,6 +1,7 @@
 /** Short notes on what was done. They are read out politely, and errors stay until they are closed. */
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import { Icon } from '../icons.tsx';
+import { route, to } from '../route.ts';
 
 interface Note {
   readonly id: number;
@@ -43,6 +44,13 @@ export async function attempt<T>(
     return undefined;
   }
 }
+
+// Who looks at what a note is about needs no note.
+effect(() => {
+  const here = to(route.value.view);
+  const left = notes.peek().filter(({ link }) => link !== here);
+  if (left.length < notes.peek().length) notes.value = left;
+});
 
 function drop(id: number): void {
   notes.value = notes.value.filter((note) => note.id !== id);

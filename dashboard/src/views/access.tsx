@@ -217,7 +217,7 @@ function Why({ name, agent, agents, choose, close }: WhyProperties) {
             rows={[
               ['Server', row.server],
               ['Its name there', <code key="n">{row.upstreamName}</code>],
-              ['Category', row.category],
+              ['Category', `${row.category.effect}, ${row.category.domain}`],
               ['Approvals', row.approvals.join(', ')],
               [
                 'Limits',

@@ -93,7 +93,9 @@ const COLUMNS: readonly Column<AuditRow>[] = [
     width: 'minmax(110px, 2fr)',
     cell: (row) => {
       const text =
-        row.kind === 'admin' ? [row.act, row.detail].filter(Boolean).join(': ') : (row.name ?? row.method ?? '');
+        row.kind === 'admin'
+          ? [row.act, row.detail].filter(Boolean).join(': ')
+          : (row.name ?? row.tool ?? row.method ?? '');
       return <b title={text}>{text}</b>;
     },
   },
@@ -243,7 +245,7 @@ const USAGE_COLUMNS: readonly Column<UsageLine>[] = [
 ];
 
 const BARS = [
-  { name: 'calls', colour: 'accent', bars: true },
+  { name: 'calls, with denied ones', colour: 'accent', bars: true },
   { name: 'errors and denials', colour: 'bad', bars: true },
 ] as const;
 
@@ -265,7 +267,8 @@ function Usage() {
     const byDay = new Map<string, { calls: number; bad: number }>();
     for (const { day, calls, errors, denials } of value?.days ?? []) {
       const sum = byDay.get(day) ?? { calls: 0, bad: 0 };
-      byDay.set(day, { calls: sum.calls + calls, bad: sum.bad + errors + denials });
+      // A denied call is not among the calls. It is part of the whole bar, so that the bad part is never the higher one.
+      byDay.set(day, { calls: sum.calls + calls + denials, bad: sum.bad + errors + denials });
     }
     const known = [...byDay.keys()].sort();
     if (known.length === 0) return null;

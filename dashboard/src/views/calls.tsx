@@ -19,6 +19,8 @@ import { useStream } from '../stream.ts';
 const MOST = 2_000;
 /** Drawn at most so often, in milliseconds: people cannot read quicker. */
 const EVERY = 250;
+/** Asked for what the stream left out, while somebody searches. Before the gateway forgets them. */
+const REFILL = 2_000;
 
 /** Kept while the page is open, so that a look at another view loses nothing. Newest first. */
 let kept = new Map<number, CallRow>();
@@ -39,6 +41,16 @@ function take(rows: readonly CallRow[], more: number): void {
     planned = false;
     drawn.value += 1;
   }, EVERY);
+}
+
+const newest = (): readonly CallRow[] => [...kept.values()].sort((a, b) => b.id - a.id).slice(0, MOST);
+
+/** Takes what the gateway keeps, also what the stream left out. */
+async function refill(limit: number): Promise<void> {
+  const recent = await get<RecentCalls>('calls', { limit }).catch(() => null);
+  if (recent === null) return;
+  const found = recent.calls.filter(({ id }) => !kept.has(id)).length;
+  take(recent.calls.toReversed(), -Math.min(skipped, found));
 }
 
 // Ids are those of one replica.
@@ -129,18 +141,33 @@ export function Calls() {
   const [isPaused, setPaused] = useState(false);
   const still = useRef<readonly CallRow[]>([]);
   const open = route.value.rest[0];
-  useEffect(() => {
-    get<RecentCalls>('calls', { limit: 500 }).then(
-      (recent) => take(recent.calls.toReversed(), recent.skipped),
-      () => undefined,
-    );
-  }, []);
+  useEffect(() => void refill(500), []);
   useStream('calls', (batch) => take(batch.calls, batch.skipped));
   const version = drawn.value;
-  const all = useMemo(() => [...kept.values()].sort((a, b) => b.id - a.id).slice(0, MOST), [version]);
+  const all = useMemo(newest, [version]);
   if (!isPaused) still.current = all;
   const source = isPaused ? still.current : all;
   const words = wordsOf(filter);
+  // The stream leaves calls out if there are more than anyone can read. Who searches or stops wants them.
+  const isSearched = words.length > 0 && !isPaused;
+  useEffect(() => {
+    if (!isSearched) return;
+    void refill(MOST);
+    let known = skipped;
+    const asking = setInterval(() => {
+      if (skipped === known) return;
+      known = skipped;
+      void refill(MOST);
+    }, REFILL);
+    return () => clearInterval(asking);
+  }, [isSearched]);
+  const pause = () => {
+    setPaused(!isPaused);
+    if (isPaused || skipped === 0) return;
+    void refill(MOST).then(() => {
+      still.current = newest();
+    });
+  };
   const rows = words.length === 0 ? source : source.filter((row) => hasWords(textOf(row), words));
   return (
     <div class="view full">
@@ -152,19 +179,17 @@ export function Calls() {
           change={setFilter}
           placeholder="agent, tool, server, outcome"
         />
-        <button
-          type="button"
-          class="button"
-          data-pause
-          aria-pressed={isPaused}
-          onClick={() => setPaused((old) => !old)}
-        >
+        <button type="button" class="button" data-pause aria-pressed={isPaused} onClick={pause}>
           <Icon name={isPaused ? 'play' : 'pause'} />
           {isPaused ? 'Go on' : 'Pause'}
         </button>
         <span class="sub small">
           {plural(rows.length, 'call')}
-          {skipped > 0 ? `, ${number(skipped)} more not kept` : ''}
+          {skipped > 0 ? (
+            <span title="More calls come than anyone can read. Pause or filter to see all of the last 2,000.">
+              , {number(skipped)} more left out
+            </span>
+          ) : null}
         </span>
         <span class="grow" />
         <RecordingButton />

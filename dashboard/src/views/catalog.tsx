@@ -1,5 +1,5 @@
 /** Every tool, resource and prompt: search, definition, what it takes, what it costs, how it changed, and a try. */
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { CatalogRow, CatalogWindow, ChangeKind, ItemDetail, ItemKind } from '../../../src/dashboard/api-types.ts';
 import { at, get, post } from '../api.ts';
 import { compact, duration, number, plural, pretty } from '../format.ts';
@@ -213,7 +213,9 @@ function ItemSheet({ kind, name, close }: { kind: ItemKind; name: string; close:
     (signal) => get(`catalog/${at(kind, name)}`, {}, signal),
     [kind, name, catalogChanges.value],
   );
-  const [tab, setTab] = useState(route.value.query.get('tab') ?? 'about');
+  const asked = route.value.query.get('tab') ?? 'about';
+  const [tab, setTab] = useState(asked);
+  useEffect(() => setTab(asked), [asked]);
   return (
     <Dialog sheet title={name} close={close}>
       {error ? <Failure error={error} again={again} /> : null}

@@ -9,7 +9,7 @@ import { Empty, Failure, Panel } from '../parts/bits.tsx';
 import { Plot } from '../parts/plot.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { to } from '../route.ts';
-import { failure, overview, refresh, servers, sessions, ticks } from '../state.ts';
+import { failure, overview, overviewTick, refresh, servers, sessions, ticks } from '../state.ts';
 import { SERVER_COLUMNS, ServerSheet } from './server-sheet.tsx';
 import { SessionSheet } from './session-sheet.tsx';
 
@@ -21,7 +21,10 @@ const plotted = computed(() => {
   const known = new Map(ticks.value.map((tick) => [Math.floor(tick.t / 1_000), tick]));
   const last = Math.floor((ticks.value.at(-1)?.t ?? Date.now()) / 1_000);
   const times = Array.from({ length: SECONDS }, (_, index) => last - SECONDS + 1 + index);
-  const of = (pick: 'calls' | 'errors' | 'p50' | 'p95' | 'p99') => times.map((at) => known.get(at)?.[pick] ?? null);
+  // A second without a call, or one that was lost, is passed over. A time in which nobody looked is a hole.
+  const isWatched = (at: number) => [-2, -1, 0, 1, 2].some((near) => known.has(at + near));
+  const of = (pick: 'calls' | 'errors' | 'p50' | 'p95' | 'p99') =>
+    times.map((at) => known.get(at)?.[pick] ?? (isWatched(at) ? undefined : null));
   return { rate: [times, of('calls'), of('errors')], latency: [times, of('p50'), of('p95'), of('p99')] };
 });
 
@@ -121,6 +124,7 @@ function Cards() {
   const now = overview.value;
   const recent = ticks.value.slice(-10);
   const latest = ticks.value.at(-1);
+  const totals = totalsNow();
   const calls = recent.reduce((sum, { calls: count }) => sum + count, 0);
   const errors = recent.reduce((sum, { errors: count }) => sum + count, 0);
   const first = now?.firstLists[0];
@@ -143,7 +147,7 @@ function Cards() {
       <Card
         title="Calls per second"
         value={recent.length === 0 ? '0' : (calls / recent.length).toFixed(calls / recent.length < 10 ? 1 : 0)}
-        sub={`${compact(now?.totals.calls ?? 0)} since the start`}
+        sub={`${compact(totals.calls)} since the start`}
       />
       <Card
         title="95 % of calls within"
@@ -153,7 +157,7 @@ function Cards() {
       <Card
         title="Errors"
         value={calls === 0 ? '0 %' : `${((errors / calls) * 100).toFixed(1)} %`}
-        sub={`${compact(now?.totals.errors ?? 0)} errors, ${compact(now?.totals.refused ?? 0)} refused`}
+        sub={`${compact(totals.errors)} errors, ${compact(totals.refused)} refused`}
       />
       <Card
         title="Sessions"
@@ -167,6 +171,18 @@ function Cards() {
       />
     </dl>
   );
+}
+
+/** The totals of the last answer, and the seconds since. The first of them is left out: part of it is in the answer. */
+function totalsNow(): { readonly calls: number; readonly errors: number; readonly refused: number } {
+  const base = overview.value?.totals ?? { calls: 0, errors: 0, refused: 0 };
+  const since = ticks.value.filter(({ t }) => t > overviewTick.value).slice(1);
+  const sum = (pick: 'calls' | 'errors' | 'refused') => since.reduce((all, tick) => all + tick[pick], 0);
+  return {
+    calls: base.calls + sum('calls') - sum('refused'),
+    errors: base.errors + sum('errors'),
+    refused: base.refused + sum('refused'),
+  };
 }
 
 function Card({ title, value, sub }: { title: string; value: string; sub: string }) {
@@ -217,7 +233,7 @@ function FirstLists() {
             {now.firstLists.map((list) => (
               <tr key={list.agent ?? ''}>
                 <td>
-                  {list.agent ?? 'every agent'}
+                  {list.agent === 'default' ? 'every other agent' : (list.agent ?? 'every agent')}
                   <div class="muted small">
                     {list.toolset ? `toolset ${list.toolset}` : list.until ? HOW[list.until] : 'sees all it may use'}
                   </div>
