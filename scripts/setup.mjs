@@ -152,7 +152,14 @@ async function bundle(folder) {
     // Function names are kept for readable stacks.
     minify: { mangle: { keepNames: true } },
   });
+  for (const { type, fileName, code } of output)
+    if (type === 'chunk') writeFileSync(join(folder, fileName), toAscii(code));
   copyLicenses([...output, ...(await bundleWorker(join(folder, 'worker')))], join(folder, 'licenses'));
+}
+
+/** A single character beyond Latin-1 makes V8 keep two bytes for each character of a file. */
+function toAscii(code) {
+  return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /**

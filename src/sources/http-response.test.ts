@@ -6,6 +6,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { isWide } from '../../test/support/wide.ts';
 import { createHttpClient, type ResponseHandler, requestHead } from './http-client.ts';
 import { type Connector, createConnector } from './http-connector.ts';
+import { ResponseReader } from './http-response.ts';
 
 /** A server in memory that answers the first request with these pieces and then closes the connection. */
 class Script extends Duplex {
@@ -324,6 +325,33 @@ it('sends one request after another on one socket, and a long body whole', async
     'POST /mcp HTTP/1.1\r\nhost: x\r\nconnection: keep-alive\r\nx-one: a\r\ncontent-length: 2\r\n\r\n{}',
   );
   expect(seen.slice(1).join('')).toMatch(/content-length: 7\r\n\r\n\{"a":1\}$/);
+});
+
+it('reads a head that comes again as it read it before, also between others and in answer to HEAD', () => {
+  const said: string[] = [];
+  const reader = new ResponseReader({
+    head: ({ status, length, session }) => said.push(`${status} ${length} ${session}`),
+    data: (part) => said.push(part.toString()),
+    complete: (mayStay) => said.push(mayStay ? 'stays' : 'closes'),
+  });
+  const read = (text: string, isHead = false) => {
+    said.length = 0;
+    reader.begin(isHead);
+    reader.push(Buffer.from(text, 'latin1'));
+    return said.join(', ');
+  };
+  const fixed = 'HTTP/1.1 200 OK\r\nMcp-Session-Id: a\r\nContent-Length: 2\r\n\r\n';
+  const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n';
+  const interim = 'HTTP/1.1 103 Early Hints\r\n\r\n';
+  for (let round = 0; round < 2; round++) {
+    for (const body of ['{}', '[]']) expect(read(fixed + body)).toBe(`200 2 a, ${body}, stays`);
+    expect(read(fixed, true)).toBe('200 0 a, closes');
+    expect(read(`${fixed}{}`)).toBe('200 2 a, {}, stays');
+    for (const body of ['{}', '[]'])
+      expect(read(`${chunked}2\r\n${body}\r\n0\r\n\r\n`)).toBe(`200 -1 null, ${body}, closes`);
+    expect(read(`${interim.repeat(3)}${fixed}{}`)).toBe('200 2 a, {}, stays');
+  }
+  expect(() => read(interim.repeat(17))).toThrow('too many interim responses');
 });
 
 it('never takes what follows a response for the next one', async () => {

@@ -24,6 +24,7 @@ export class ResponseHead {
 
 /** What the reader reports. An error that `head` or `data` throws goes to the one who pushed. */
 export interface ResponseEvents {
+  /** The same object is reported again if the next head is equal. */
   head(head: ResponseHead): void;
   /** A part of the body. It is a slice of what was pushed. */
   data(part: Buffer): void;
@@ -38,6 +39,8 @@ export class BadResponse extends Error {
 
 /** Bytes of all lines of a head, and of all trailers. */
 const MOST_HEAD = 16_384;
+/** Longer heads are read each time: there is a reader for each socket, and it would keep them. */
+const REMEMBERED = 2_048;
 /** Headers in one head. */
 const MOST_HEADERS = 200;
 /** Bytes of the line before a chunk. */
@@ -82,6 +85,9 @@ export class ResponseReader {
   #mayStay = true;
   #isHeadRequest = false;
   #isOver = false;
+  /** The last head: its text, and what it says. */
+  #text = '';
+  #said: SaidHead | null = null;
 
   constructor(events: ResponseEvents) {
     this.#events = events;
@@ -201,69 +207,15 @@ export class ResponseReader {
 
   /** `text`: status line and headers, each with its end of line. */
   #useHead(text: string): void {
-    const status = readStatus(text);
-    const isModern = text.charCodeAt(7) === 0x31;
-    const head = new ResponseHead(status);
-    let length = -1;
-    let isChunked = false;
-    let closes = !isModern;
-    this.keepAlive = -1;
-    let count = 0;
-    let session = 0;
-    let nonce = 0;
-    let at = text.indexOf('\r\n') + 2;
-    while (at < text.length) {
-      if (++count > MOST_HEADERS) throw new BadResponse('it has too many headers');
-      const nameEnd = tokenEnd(text, at);
-      if (nameEnd === at || text.charCodeAt(nameEnd) !== COLON) throw new BadResponse('a header has no valid name');
-      const lineEnd = valueEnd(text, nameEnd + 1);
-      const size = nameEnd - at;
-      // Other headers are not looked at, so they need no text of their own.
-      if (size === 10 || size === 12 || size === 14 || size === 16 || size === 17) {
-        const name = text.slice(at, nameEnd).toLowerCase();
-        switch (name) {
-          case 'content-type':
-            if (head.contentType === '') head.contentType = valueIn(text, nameEnd, lineEnd);
-            break;
-          case 'content-length': {
-            const value = spacedIn(text, nameEnd, lineEnd);
-            if (length >= 0) throw new BadResponse('it has Content-Length twice');
-            if (!LENGTH.test(value)) throw new BadResponse('its Content-Length is not a length');
-            length = Number(value);
-            break;
-          }
-          case 'transfer-encoding':
-            if (isChunked) throw new BadResponse('it has Transfer-Encoding twice');
-            if (spacedIn(text, nameEnd, lineEnd).toLowerCase() !== 'chunked')
-              throw new BadResponse('it has a Transfer-Encoding other than chunked');
-            isChunked = true;
-            break;
-          case 'connection':
-            for (const option of valueIn(text, nameEnd, lineEnd).toLowerCase().split(','))
-              if (option.trim() === 'close') closes = true;
-            break;
-          case 'keep-alive': {
-            const seconds = /(?:^|[,;\s])timeout=(\d{1,6})/i.exec(valueIn(text, nameEnd, lineEnd))?.[1];
-            if (seconds !== undefined) this.keepAlive = Number(seconds) * 1000;
-            break;
-          }
-          case 'mcp-session-id':
-            head.session = ++session === 1 ? valueIn(text, nameEnd, lineEnd) : null;
-            break;
-          case 'dpop-nonce':
-            head.nonce = ++nonce === 1 ? valueIn(text, nameEnd, lineEnd) : null;
-            break;
-          case 'www-authenticate': {
-            const value = valueIn(text, nameEnd, lineEnd);
-            head.challenge = head.challenge === '' ? value : `${head.challenge},${value}`;
-            break;
-          }
-        }
-      }
-      at = lineEnd + 2;
+    // Servers repeat their heads: within a second often to the byte. Comparing takes a small part of reading.
+    const said = text === this.#text ? this.#said! : readHead(text);
+    if (text.length <= REMEMBERED) {
+      this.#text = text;
+      this.#said = said;
     }
-    if (isChunked && length >= 0) throw new BadResponse('it has both Content-Length and Transfer-Encoding');
-    if (isChunked && !isModern) throw new BadResponse('it is of HTTP/1.0 and has a Transfer-Encoding');
+    const { head, length, isChunked, closes, keepAlive } = said;
+    const { status } = head;
+    this.keepAlive = keepAlive;
     if (status < 200) {
       if (status === 101) throw new BadResponse('it changes the protocol');
       // Another response cannot follow it, although one must.
@@ -318,6 +270,83 @@ export class ResponseReader {
     this.#rest = NO_BYTES;
     return { text: bytes.toString('latin1', start, end), end: kept === 0 ? newline + 1 : from + newline + 1 - kept };
   }
+}
+
+/** What a head says, apart from what was asked. */
+interface SaidHead {
+  readonly head: ResponseHead;
+  readonly length: number;
+  readonly isChunked: boolean;
+  /** Whether the connection ends with the response. */
+  readonly closes: boolean;
+  readonly keepAlive: number;
+}
+
+function readHead(text: string): SaidHead {
+  const status = readStatus(text);
+  const isModern = text.charCodeAt(7) === 0x31;
+  const head = new ResponseHead(status);
+  let length = -1;
+  let isChunked = false;
+  let closes = !isModern;
+  let keepAlive = -1;
+  let count = 0;
+  let session = 0;
+  let nonce = 0;
+  let at = text.indexOf('\r\n') + 2;
+  while (at < text.length) {
+    if (++count > MOST_HEADERS) throw new BadResponse('it has too many headers');
+    const nameEnd = tokenEnd(text, at);
+    if (nameEnd === at || text.charCodeAt(nameEnd) !== COLON) throw new BadResponse('a header has no valid name');
+    const lineEnd = valueEnd(text, nameEnd + 1);
+    const size = nameEnd - at;
+    // Other headers are not looked at, so they need no text of their own.
+    if (size === 10 || size === 12 || size === 14 || size === 16 || size === 17) {
+      const name = text.slice(at, nameEnd).toLowerCase();
+      switch (name) {
+        case 'content-type':
+          if (head.contentType === '') head.contentType = valueIn(text, nameEnd, lineEnd);
+          break;
+        case 'content-length': {
+          const value = spacedIn(text, nameEnd, lineEnd);
+          if (length >= 0) throw new BadResponse('it has Content-Length twice');
+          if (!LENGTH.test(value)) throw new BadResponse('its Content-Length is not a length');
+          length = Number(value);
+          break;
+        }
+        case 'transfer-encoding':
+          if (isChunked) throw new BadResponse('it has Transfer-Encoding twice');
+          if (spacedIn(text, nameEnd, lineEnd).toLowerCase() !== 'chunked')
+            throw new BadResponse('it has a Transfer-Encoding other than chunked');
+          isChunked = true;
+          break;
+        case 'connection':
+          for (const option of valueIn(text, nameEnd, lineEnd).toLowerCase().split(','))
+            if (option.trim() === 'close') closes = true;
+          break;
+        case 'keep-alive': {
+          const seconds = /(?:^|[,;\s])timeout=(\d{1,6})/i.exec(valueIn(text, nameEnd, lineEnd))?.[1];
+          if (seconds !== undefined) keepAlive = Number(seconds) * 1000;
+          break;
+        }
+        case 'mcp-session-id':
+          head.session = ++session === 1 ? valueIn(text, nameEnd, lineEnd) : null;
+          break;
+        case 'dpop-nonce':
+          head.nonce = ++nonce === 1 ? valueIn(text, nameEnd, lineEnd) : null;
+          break;
+        case 'www-authenticate': {
+          const value = valueIn(text, nameEnd, lineEnd);
+          head.challenge = head.challenge === '' ? value : `${head.challenge},${value}`;
+          break;
+        }
+      }
+    }
+    at = lineEnd + 2;
+  }
+  if (isChunked && length >= 0) throw new BadResponse('it has both Content-Length and Transfer-Encoding');
+  if (isChunked && !isModern) throw new BadResponse('it is of HTTP/1.0 and has a Transfer-Encoding');
+  return { head, length, isChunked, closes, keepAlive };
 }
 
 const VERSION = 'HTTP/1.';

@@ -63,6 +63,15 @@ describe('the command line', () => {
 });
 
 describe('the files of dist/', () => {
+  // One other character in a file of 700 KB costs as much memory again.
+  it('have only characters that take one byte', () => {
+    const names = readdirSync(dist, { recursive: true, encoding: 'utf8' });
+    const loaded = names.filter((name) => /^([a-z]+|cli\/main|chunks\/[^/]+)\.js$/.test(name));
+    expect(loaded.length).toBeGreaterThan(20);
+    const others = (name: string) => readFileSync(join(dist, name)).some((byte) => byte > 0x7f);
+    expect(loaded.filter(others)).toEqual([]);
+  });
+
   it('do not import each other in a cycle, in which one would run before what it needs', () => {
     const all = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((name) => /\.m?js$/.test(name));
     expect(all.length).toBeGreaterThan(20);
