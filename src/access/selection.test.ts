@@ -1,7 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { catalogOf, entryOf } from '../../test/support/catalog.ts';
-import { activeEntries, changeSelection, isActive, rebase, type Selection, startSelection } from './selection.ts';
+import {
+  activeEntries,
+  changeSelection,
+  equip,
+  isActive,
+  rebase,
+  refitted,
+  type Selection,
+  startSelection,
+  withEnabled,
+} from './selection.ts';
+import type { Toolset } from './toolset.ts';
 
 const none = { on: new Set<string>(), off: new Set<string>() };
 const on = (...names: string[]) => ({ ...none, on: new Set(names) });
@@ -42,6 +53,15 @@ describe('a selection', () => {
     const rebased = rebase(changed, { tools: ['*'], resources: ['*'] });
     const active = (name: string) => isActive(rebased, entryOf('tool', name));
     expect(['a1', 'a2', 'b1', 'c1'].map(active)).toEqual([false, true, true, true]);
+  });
+
+  it('does not keep an enabled toolset that is gone, and keeps the equipped one for when it is back', () => {
+    const toolset = (name: string): Toolset => ({ name, description: '', tools: [], toolNotes: [] });
+    const before = withEnabled(equip(startSelection([]), toolset('a')), [toolset('b'), toolset('c')]);
+    const { toolset: equipped, enabled } = refitted(before, (one) =>
+      one.name === 'c' ? one : { ...one, standing: 'gone' },
+    );
+    expect([equipped?.name, enabled.map(({ name }) => name)]).toEqual(['a', ['c']]);
   });
 
   it('is immutable: a change returns a new selection', () => {

@@ -2,12 +2,26 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { askedFor, catalogOf, contributionsOf, namedCatalog, type Offering } from '../../test/support/catalog.ts';
 import { runs } from '../../test/support/wide.ts';
-import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog.ts';
+import { awayWith } from './away.ts';
+import { type Absence, buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog.ts';
 import { KINDS } from './item.ts';
 import type { Naming } from './names.ts';
 
 const toolNames = (catalog: Catalog) => [...catalog.entries.tool.keys()];
 const messages = (catalog: Catalog) => catalog.problems.map(({ source, message }) => `${source}: ${message}`);
+
+it.each<[Absence['state'], boolean]>([
+  ['starting', true],
+  ['installing', true],
+  ['down', false],
+  ['crash_loop', false],
+])('a server that is %s may turn out to have a name that it did not have before: %s', (state, isOpen) => {
+  const absence = { state, reason: '', since: 0 };
+  const [known] = contributionsOf([{ namespace: 'git', tool: ['log'], away: true }]);
+  const catalog = buildCatalog(1, [{ ...known!, absence }], []);
+  expect(awayWith(catalog, ['tool'], 'git_log')).toHaveLength(1);
+  expect(awayWith(catalog, ['tool'], 'git_new')).toHaveLength(isOpen ? 1 : 0);
+});
 
 describe('buildCatalog', () => {
   it('lists every item under its exposed name, in configuration order and then in server order', () => {

@@ -38,6 +38,16 @@ it('takes the nearest start_timeout: of the server, of folders, of all servers, 
   expect(timesOf({ start_timeout: '2m', folders: { start_timeout: '3m' } })).toEqual([120_000, 1_000, 180_000]);
 });
 
+it('takes the key of the secrets from the environment, and otherwise from the file that is named', () => {
+  const keyOf = (env: object) => {
+    const { key, keyFile } = resolved({ secrets: { key_file: 'k' } }, { env }).vault;
+    return [key(), keyFile];
+  };
+  expect(keyOf({})).toEqual([null, '/etc/app/k']);
+  expect(keyOf({ SECRETS_KEY_FILE: 'other' })).toEqual([null, '/here/other']);
+  expect(keyOf({ SECRETS_KEY: 'the key' })).toEqual(['the key', null]);
+});
+
 it('has every default filled in', () => {
   expect(resolved({ servers: [{ namespace: 'git', command: 'git-server repo' }] })).toEqual({
     file: '/etc/app/tools.toml',

@@ -74,12 +74,14 @@ function distinct(members: readonly JsonMember[] | null): readonly JsonMember[] 
  */
 export function mayAsk(result: Parts): boolean {
   if (Buffer.isBuffer(result)) return hasQuestionWords(result);
-  // A word may begin in one part and end in the next.
-  return result.some(
-    (part, i) =>
-      hasQuestionWords(part) ||
-      (i > 0 && hasQuestionWords(Buffer.concat([result[i - 1]!.subarray(-SEAM), part.subarray(0, SEAM)]))),
-  );
+  // A word may begin in one part and end in a later one: those in between may be shorter than the word.
+  let before = NOTHING;
+  return result.some((part) => {
+    if (hasQuestionWords(part)) return true;
+    const seam = Buffer.concat([before, part.subarray(0, SEAM)]);
+    before = part.length < SEAM ? seam.subarray(-SEAM) : part.subarray(-SEAM);
+    return hasQuestionWords(seam);
+  });
 }
 
 function hasQuestionWords(bytes: Buffer): boolean {
@@ -130,6 +132,7 @@ function textOf(bytes: Buffer, { start, end }: Span): string {
 
 const QUOTE = 0x22;
 const EMPTY = toBytes({});
+const NOTHING: Buffer = Buffer.alloc(0);
 const MESSAGE = Buffer.from('"message":');
 const META = Buffer.from('"_meta":');
 const REQUESTS = 'inputRequests';

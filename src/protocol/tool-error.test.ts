@@ -26,6 +26,18 @@ describe('saysError', () => {
     expect(saysError(result)).toBe(expected);
   });
 
+  it.each(cases)('%s: %s, in whatever parts it comes', (_, expected, result) => {
+    const cuts = Array.from({ length: Math.min(60, result.length) }, (_, i) => i + 1);
+    for (const one of cuts) {
+      const [start, end] = [result.length - one, result.length];
+      expect(saysError([result.subarray(0, one), result.subarray(one)])).toBe(expected);
+      expect(saysError([result.subarray(0, start), result.subarray(start)])).toBe(expected);
+      expect(saysError([result.subarray(0, start), result.subarray(start, end - 1), result.subarray(end - 1)])).toBe(
+        expected,
+      );
+    }
+  });
+
   it('looks at both ends of a result in parts', () => {
     const result = bytes({ content: filler(10_000), isError: true });
     expect(saysError([result.subarray(0, 5_000), result.subarray(5_000)])).toBe(true);

@@ -6,6 +6,7 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { configFromValue } from '../../src/index.ts';
+import { openAuditCopies } from '../../src/observe/audit-copies.ts';
 import { auditOf, isAdmin, isCall, type Line, readLines, waitForLines } from '../support/audit-records.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { startHttp } from '../support/gateway.ts';
@@ -77,6 +78,29 @@ describe('a copy of the audit', () => {
     };
     await waitFor(() => messages().length >= 3);
     expect(ofUse(messages().map(parse))).toEqual(EXPECTED);
+  });
+
+  it('goes to syslog for as long as the connection lasts, without a warning about it', async () => {
+    let lines = 0;
+    const listener = createTcpServer((socket) =>
+      socket.on('data', (chunk: Buffer) => (lines += chunk.toString().split('}').length - 1)),
+    );
+    atEnd(() => void listener.close());
+    listener.listen(0, '127.0.0.1');
+    await once(listener, 'listening');
+    const { port } = listener.address() as AddressInfo;
+    const warnings: string[] = [];
+    const listen = ({ message }: Error) => warnings.push(message);
+    process.on('warning', listen);
+    const target = { kind: 'tcp', host: '127.0.0.1', port, text: 'syslog' } as const;
+    const copies = openAuditCopies([target], { stdout: null, warn: (problem) => warnings.push(problem) });
+    for (let i = 1; i <= 20; i++) {
+      copies.add(Buffer.from('{"time":"2026-11-16T08:00:00.000Z","kind":"call"}\n'));
+      await waitFor(() => lines === i);
+    }
+    await copies.close();
+    process.off('warning', listen);
+    expect(warnings).toEqual([]);
   });
 
   it('goes to a collector as OTLP logs, and again after the collector was away', async () => {

@@ -430,6 +430,13 @@ describe('changing', () => {
     const second = await ask<types.AuditPage>(`audit?limit=2&before=${encodeURIComponent(first.cursor!)}`);
     expect(second.records[0]!.time <= first.records[1]!.time).toBe(true);
     expect(second.records.map(({ id }) => id)).not.toContain(first.records[1]!.id);
+    // Until a moment ago, because the gateway goes on to write.
+    const until = `until=${encodeURIComponent(new Date().toISOString())}`;
+    const all = (await ask<types.AuditPage>(`audit?${until}`)).records.map(({ id }) => id);
+    const newest = await ask<types.AuditPage>(`audit?${until}&limit=${all.length - 1}`);
+    const oldest = await ask<types.AuditPage>(`audit?${until}&before=${encodeURIComponent(newest.cursor!)}`);
+    expect([...newest.records, ...oldest.records].map(({ id }) => id)).toEqual(all);
+    expect(oldest.cursor).toBe(null);
     expect((await ask<types.AuditPage>('audit?q=agent_added')).records[0]).toMatchObject({
       kind: 'admin',
       act: 'agent_added',

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { schemasText } from '../../scripts/api-schemas.mjs';
 import { createPageSessions } from '../../src/dashboard/page-sessions.ts';
 import type { Config } from '../../src/index.ts';
@@ -204,6 +204,25 @@ it('what was opened with a token or a key in a header lasts as long as that is v
   await store.revoke('ann');
   given.TOOLGATE_OPERATOR_KEY = 'another-key-of-the-operator';
   expect([await sessions.isValid(ann), await sessions.isValid(operator)]).toEqual([false, false]);
+});
+
+it('a session that nobody uses for two hours is over, and one that is used after twelve', async () => {
+  const hours = (count: number) => vi.setSystemTime(Date.now() + count * 3_600_000 + 1);
+  const config = { dataDir: tempFolder(), file: null, http: { publicUrl: null } } as unknown as Config;
+  const sessions = createPageSessions(() => config, { TOOLGATE_OPERATOR_KEY: KEY }, null);
+  const asked = (cookie = '') => ({ socket: { remoteAddress: '127.0.0.1' }, headers: { cookie } }) as never;
+  const open = async () => (await sessions.enterWith(KEY, asked())).cookie.split(';')[0]!;
+  const isOver = async (cookie: string) => (await sessions.find(asked(cookie)).catch(() => null)) === null;
+  onTestFinished(() => void vi.useRealTimers());
+  vi.useFakeTimers({ toFake: ['Date'] });
+  const [used, unused] = [await open(), await open()];
+  for (let i = 0; i < 11; i++) {
+    hours(1);
+    expect(await isOver(used)).toBe(false);
+  }
+  expect(await isOver(unused)).toBe(true);
+  hours(1);
+  expect(await isOver(used)).toBe(true);
 });
 
 it('a session ends with its token, even if a later token has the same name', async () => {

@@ -8,6 +8,13 @@ import { startServer } from './support.ts';
 
 const none = z.object({});
 
+/** Why questions had no answer. */
+const unanswered: string[] = [];
+let arrived = () => {};
+const hasArrived = new Promise<void>((resolve) => {
+  arrived = resolve;
+});
+
 const tools = [
   defineTool({
     name: 'ask',
@@ -16,6 +23,16 @@ const tools = [
     async execute(_, ctx) {
       const asked = await ctx.elicit('A word?', z.object({ word: z.string() }));
       return asked.action === 'accept' ? `got ${asked.content.word}` : asked.action;
+    },
+  }),
+  defineTool({
+    name: 'leave',
+    description: 'Asks, and does not wait for the answer.',
+    inputSchema: none,
+    async execute(_, { elicit }) {
+      elicit('never mind', none).catch((error: Error) => unanswered.push(error.message));
+      await hasArrived;
+      return 'left';
     },
   }),
   defineTool({
@@ -60,6 +77,16 @@ describe('a function of a program', () => {
     expect([ann.questions, bob.questions]).toEqual([['A word?'], ['sampling']]);
     const mute = await connectHttp(server.url, { 'mcp-client-id': 'mute' }, {});
     expect(await call(mute.client, 'ask')).toContain('does not support elicitation');
+  });
+
+  it('learns that its question has no answer any more when its call is over', async () => {
+    const { client } = await connectHttp(server.url, { 'mcp-client-id': 'cat' }, ABLE);
+    answerWith(client, () => {
+      arrived();
+      return new Promise(() => {});
+    });
+    expect(await call(client, 'leave')).toBe('left');
+    expect(unanswered).toEqual(['The call is over.']);
   });
 
   it('asks a client without sessions in rounds', async () => {

@@ -107,6 +107,13 @@ it('asks the resolver once for each client, and refuses the client if it throws'
   await client.json('enable_toolset', { name: 'tenant' });
   expect(await client.text('tenant.whoami')).toBe('t a');
   expect(asked).toEqual([['a', { c: '{"k":1}' }, 't', { shared: 1 }, { k: 1 }]]);
+  // The same query from another client is another context.
+  const other = await connect(ERAS[1]!, `${url}?c=${encodeURIComponent('{"k":1}')}`, {
+    ...withId('c'),
+    'x-tenant': 'u',
+  });
+  await other.json('enable_toolset', { name: 'tenant' });
+  expect([await other.text('tenant.whoami'), await client.text('tenant.whoami')]).toEqual(['u c', 't a']);
   const refused = await fetch(url, { method: 'POST', headers: withId('b'), body: '{}' });
   expect(refused.status).toBe(400);
   expect(await refused.text()).not.toContain('secret');

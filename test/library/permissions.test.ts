@@ -1,5 +1,5 @@
 /** Toolsets that clients are given: by a header of a proxy, by the program, or by their identity. */
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type CreatePermissionBasedMcpServerOptions, createPermissionBasedMcpServer } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { waitFor } from '../support/processes.ts';
@@ -113,6 +113,26 @@ describe.each(ERAS)('with a client of SDK %s', (era) => {
     expect(await client.names()).toEqual(['user.do']);
     expect(notes[0]).toContain('its loader "m" failed: not yet');
     failing = false;
+    await waitFor(async () => (await client.names()).length === 2);
+  });
+
+  it('tries again within seconds what could not be loaded, although permissions are asked for once a minute', async () => {
+    let failing = true;
+    const server = await startPermitted({
+      catalog: { ...catalog, flaky: { name: 'F', description: 'D', modules: ['m'] } },
+      moduleLoaders: {
+        m: () => {
+          if (failing) throw new Error('not yet');
+          return catalog.user.tools;
+        },
+      },
+      permissions: { source: 'config', staticMap: { a: ['flaky', 'user'] } },
+    });
+    const client = await connect(era, server.url, withId('a'));
+    expect(await client.names()).toEqual(['user.do']);
+    failing = false;
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 10_000 });
     await waitFor(async () => (await client.names()).length === 2);
   });
 });

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { readChallenge } from '../../src/logins/challenge.ts';
 import { grantProblem, startDeviceLogin, startLogin } from '../../src/logins/grants.ts';
 import { createGuard, type FetchGuard } from '../../src/logins/guarded-fetch.ts';
+import { readLogin } from '../../src/logins/record.ts';
 import { obtain } from '../../src/logins/unattended.ts';
 
 const REDIRECT = 'http://127.0.0.1:9/callback';
@@ -229,6 +230,18 @@ async function withNames(answers: readonly string[][], work: () => Promise<void>
   }
 }
 
+it('a login is not used for another address, also if that begins like its own', () => {
+  const login = JSON.stringify({ url: 'https://mcp.example', issuer: 'https://auth.example', token: 't' });
+  expect(readLogin(login, 'https://mcp.example')?.token).toBe('t');
+  for (const url of [
+    'https://mcp.example.evil',
+    'https://mcp.example:8443',
+    'https://mcp.example/other',
+    'https://mcp',
+  ])
+    expect(readLogin(login, url), url).toBe(null);
+});
+
 describe('a server that says it is around here', () => {
   const ask = async (own: FetchGuard, address: string) =>
     grantProblem(
@@ -307,6 +320,15 @@ it('the identity provider that the operator names may be in the own network, als
 });
 
 describe('a server on the internet', () => {
+  it('cannot lead us home by a name that has another address too', async () => {
+    await withNames([['93.184.216.34'], ['93.184.216.34', '127.0.0.1']], async () => {
+      const strict = await createGuard('https://mixed.example/mcp');
+      const failure = await strict.fetch('https://mixed.example/x').catch((error) => error);
+      expect(grantProblem(failure)).toContain('leads to a private address');
+      await strict.close();
+    });
+  });
+
   it('cannot lead us home by a name whose address changes between look-ups', async () => {
     await withNames([['93.184.216.34'], ['127.0.0.1']], async () => {
       const { port } = new URL(origin);

@@ -224,6 +224,13 @@ describe('packages', () => {
     expect(existsSync(join(tools, 'math/package.json'))).toBe(false);
     writeFileSync(join(tools, 'math/package.json'), '{"dependencies": {"no-such-package": "1"}}');
     expect(await installPackages(config, 'math', offline)).toMatchObject({ installed: false });
+    // Somebody edits the file while the installation runs.
+    const edited = '{"dependencies": {}, "description": "edited"}';
+    const progress = () => writeFileSync(join(tools, 'math/package.json'), edited);
+    expect(await addPackage(config, 'math', 'other@1', null, { ...offline, progress })).toMatchObject({
+      installed: false,
+    });
+    expect(text('math/package.json')).toBe(edited);
   });
 });
 

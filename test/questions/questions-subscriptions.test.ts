@@ -75,6 +75,14 @@ describe('a resource that cannot be subscribed to', () => {
     expect((await listenModern(gateway, 'nobody://knows', one)).honoured).toEqual({ resourceSubscriptions: [one] });
   });
 
+  it('is refused as often as its server refuses it', async () => {
+    const { gateway, told, one, two } = await start('legacy stdio', ['--refuse', 'asking://one']);
+    const { client } = await gateway.connect();
+    for (let i = 0; i < 2; i++) await expect(client.subscribeResource({ uri: one })).rejects.toThrow('No news');
+    await client.subscribeResource({ uri: two });
+    expect(told()).toEqual([`+${one}`, `+${one}`, `+${two}`]);
+  });
+
   it('includes every resource of a server without subscriptions', async () => {
     const command = JSON.stringify(server('basic', '--resources', 'note://1'));
     const gateway = await startHttp({ config: `controls = []\n[[servers]]\nnamespace = ""\ncommand = ${command}\n` });

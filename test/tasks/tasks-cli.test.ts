@@ -68,6 +68,9 @@ allowed_servers = ["memory"]
     expect(await toolsIn(cwd, 'plan.toml')).toEqual(['files_read_file']);
     expect(await toolsIn(cwd, 'plan.toml', 'writer')).toEqual(['files_search_files']);
     expect(await toolsIn(cwd, 'plan.toml', 'outsider')).toEqual([]);
+    const open = tempFolder({ 'tools.toml': `${CONFIG}[default_policy]\nallow_unknown_tools = true\n` });
+    const planned = await runCli(['plan', '--type', 'research', '--format', 'json'], { cwd: open });
+    expect(JSON.parse(planned.stdout).default_policy).toEqual({ allow_unknown_tools: false });
   });
 
   it('leaves out servers that the task does not need, and prints variables instead of secrets', async () => {

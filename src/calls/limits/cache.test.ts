@@ -1,8 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { entryOf } from '../../../test/support/catalog.ts';
+import { catalogOf, entryOf } from '../../../test/support/catalog.ts';
 import { readMessage } from '../../protocol/read.ts';
+import { createMemoryStore } from '../../store/shared/memory-store.ts';
+import { openReplica } from '../../store/shared/replica.ts';
+import { createSealing } from '../../store/shared/sealing.ts';
 import { canonical, createResultCache } from './cache.ts';
+import { createSharedBudgets } from './shared-budgets.ts';
 
 const keyOf = (text: string) => canonical(Buffer.from(text), 0, Buffer.byteLength(text));
 
@@ -82,4 +86,15 @@ describe('cached results', () => {
     large.keep('b', Buffer.alloc(1_048_576), 'legacy');
     expect([large.find('a', 1_000), large.find('b', 1_000)?.result.length]).toEqual([null, 1_048_576]);
   });
+});
+
+it('results that replicas share are kept apart by server, also if two servers have equal tools', async () => {
+  const replica = await openReplica(createMemoryStore(), createSealing(['the key']), { note() {}, failure() {} });
+  const { keyOf: sharedKeyOf } = createSharedBudgets(replica, () => null);
+  const { tool } = catalogOf({ namespace: 'a', tool: ['who'] }, { namespace: 'b', tool: ['who'] }).entries;
+  const call = readMessage(Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who"}}'));
+  const keys = ['a_who', 'b_who', 'a_who'].map((name) => sharedKeyOf(tool.get(name)!, call));
+  expect(keys[0]).toBe(keys[2]);
+  expect(keys[0]).not.toBe(keys[1]);
+  await replica.close();
 });
