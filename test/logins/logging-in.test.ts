@@ -91,6 +91,19 @@ describe('a server that asks who its callers are', () => {
     expect(provider.renewals).toBe(before + 1);
   });
 
+  it('renews the token once when it ends while 200 calls are at the server, and none of them fails', async () => {
+    const { renewals } = provider;
+    const { refusals } = guarded;
+    const { arrived, release } = guarded.hold(200);
+    const answers = Promise.all(Array.from({ length: 200 }, () => call('remote_whoami')));
+    await arrived;
+    guarded.expireAll();
+    release();
+    expect(new Set(await answers)).toEqual(new Set(['done']));
+    expect(guarded.refusals - refusals).toBe(200);
+    expect(provider.renewals).toBe(renewals + 1);
+  });
+
   it('asks for more rights when a call needs them, and for the old ones with them', async () => {
     expect(await call('remote_more')).toContain(
       'needs a login with more rights for this (tools:more). Run toolgate login remote, then try again.',

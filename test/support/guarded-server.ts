@@ -11,6 +11,8 @@ export interface GuardedServer {
   readonly callers: string[];
   /** How often a request was refused because of its token. */
   readonly refusals: number;
+  /** From now on, calls wait before their tokens are looked at: resolves when so many wait, and `release` lets them go on. */
+  hold(calls: number): { readonly arrived: Promise<void>; release(): void };
   /** From now on, only tokens that are issued later are accepted. */
   expireAll(): void;
 }
@@ -24,6 +26,7 @@ const METHODS = ['server/discover', 'tools/list', 'tools/call'];
 export async function startGuarded(issuer: string): Promise<GuardedServer> {
   const keys = createRemoteJWKSet(new URL(`${issuer}/jwks`));
   const state = { callers: [] as string[], refusals: 0, revoked: new Set<string>(), seen: new Set<string>() };
+  let held: (() => Promise<void>) | null = null;
   const verify = async (request: IncomingMessage): Promise<JWTPayload | null> => {
     const [, token = ''] = /^Bearer (.+)$/.exec(request.headers.authorization ?? '') ?? [];
     if (state.revoked.has(token)) return null;
@@ -49,6 +52,7 @@ export async function startGuarded(issuer: string): Promise<GuardedServer> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString());
+    if (method === 'tools/call') await held?.();
     const claims = await verify(request);
     const challenge = (text: string) => ({ 'www-authenticate': `Bearer ${text}, resource_metadata="${metadata}"` });
     if (claims === null) {
@@ -99,6 +103,28 @@ export async function startGuarded(issuer: string): Promise<GuardedServer> {
     },
     get refusals() {
       return state.refusals;
+    },
+    hold(calls) {
+      let arrive = () => {};
+      let release = () => {};
+      const arrived = new Promise<void>((resolve) => {
+        arrive = resolve;
+      });
+      const released = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      let waiting = 0;
+      held = () => {
+        if (++waiting === calls) arrive();
+        return released;
+      };
+      return {
+        arrived,
+        release() {
+          held = null;
+          release();
+        },
+      };
     },
     expireAll() {
       for (const token of state.seen) state.revoked.add(token);
