@@ -116,6 +116,7 @@ const LONGER = [
   'test/toolsets/walk.test.ts',
   'test/tool-folders/many-namespaces.test.ts',
   'test/clients/conformance-client.test.ts',
+  'test/clients/conformance-skills.test.ts',
 ];
 /** These need a process of their own: they replace clocks that modules keep, or measure code that other tests have warmed up. */
 const ALONE = [

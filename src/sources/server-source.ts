@@ -80,6 +80,8 @@ class KeptServerSource implements ServerSource, KeptServer {
   #lacksDependencies = false;
   /** Whether its last attempt failed because nobody is logged in. */
   #needsLogin = false;
+  /** Calls whose caller was asked to log in. */
+  #asking = 0;
   /** The files that its worker could not load when it last started. */
   #problems: readonly FileProblem[] = [];
   isSse = false;
@@ -207,7 +209,8 @@ class KeptServerSource implements ServerSource, KeptServer {
   }
 
   get inFlight(): number {
-    return this.#shared.inFlight + this.draining.inFlight + this.#leases.inFlight + this.#private.inFlight;
+    const { draining } = this;
+    return this.#shared.inFlight + draining.inFlight + this.#leases.inFlight + this.#private.inFlight + this.#asking;
   }
 
   get completes(): boolean {
@@ -268,7 +271,7 @@ class KeptServerSource implements ServerSource, KeptServer {
         if (!login.hasPage && !this.#context.asksLogins) throw new LoginMissing(login.key, login.command);
         return new Promise<void>((goOn, giveUp) => askToLogIn(request, login, { goOn, giveUp }));
       });
-      return deferRequest(request, asked, again);
+      return this.#goOnAfter(request, asked, again);
     });
   }
 
@@ -290,7 +293,25 @@ class KeptServerSource implements ServerSource, KeptServer {
     const asked = this.#loginOf(null, null).then(
       (login) => new Promise<void>((goOn, giveUp) => askToLogIn(request, login, { goOn, giveUp })),
     );
-    return deferRequest(request, asked, () => this.#callWhenUp(request, this.#shared.start(), false));
+    return this.#goOnAfter(request, asked, () => this.#callWhenUp(request, this.#shared.start(), false));
+  }
+
+  /** The login puts another source in the place of this one, which stays open for the calls that asked for it. */
+  #goOnAfter(request: SourceRequest, asked: Promise<void>, goOn: () => Ticket): Ticket {
+    let isOver = false;
+    const over = () => {
+      if (!isOver) this.#asking--;
+      isOver = true;
+    };
+    this.#asking++;
+    asked.then(over, over);
+    const ticket = deferRequest(request, asked, goOn);
+    return {
+      cancel(reason) {
+        over();
+        ticket.cancel(reason);
+      },
+    };
   }
 
   /** The offer that the caller knows may be that of the last run, so the item is looked up again before it is called. */

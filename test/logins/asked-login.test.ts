@@ -6,6 +6,7 @@ import { type AuthorizationServer, signIn, startProvider } from '../support/auth
 import { runCli } from '../support/cli.ts';
 import { startModernStdio, startStdio } from '../support/gateway.ts';
 import { type GuardedServer, startGuarded } from '../support/guarded-server.ts';
+import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
 import { KEY, logIn } from './login.ts';
 
@@ -69,6 +70,26 @@ describe('a client that can open addresses', () => {
     guarded.callers.length = 0;
     expect(textOf(await client.callTool(CALL))).toBe('done');
     expect(guarded.callers).toEqual(['carol']);
+  });
+
+  it.each(['legacy', 'modern'])('may take its time after the login (%s)', async (era) => {
+    const options = { cwd: copyOfUsed(), env: KEY, args: ['--log-level', 'debug'] };
+    const capabilities = { elicitation: { url: {} } };
+    /** The server is there again, as another one than the call has asked. */
+    const isServed = () => /"source":"remote"[^\n]*"up/.test(gateway.stderr());
+    const logInSlowly = async ({ params }: { params: object }) => {
+      await openIt((params as { url: string }).url, 'dave');
+      await waitFor(isServed);
+      return { action: 'accept' as const };
+    };
+    const legacy = era === 'legacy' ? await startStdio({ ...options, capabilities }) : null;
+    const modern = legacy === null ? await startModernStdio({ ...options, capabilities }) : null;
+    const gateway = (legacy ?? modern)!;
+    legacy?.client.setRequestHandler(ElicitRequestSchema, logInSlowly);
+    modern?.client.setRequestHandler('elicitation/create', logInSlowly);
+    guarded.callers.length = 0;
+    expect(textOf(await gateway.client.callTool(CALL))).toBe('done');
+    expect(guarded.callers).toEqual(['dave']);
   });
 
   it('may refuse, and is told what to do', async () => {

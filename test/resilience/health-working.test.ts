@@ -33,10 +33,11 @@ describe('a working server is not restarted by health checks', () => {
     ['leaves a ping alone', '--on'],
   ])('when it %s', async (_, flag) => {
     const log = join(tempFolder(), 'log');
-    const entry = { ...hang(flag, 'ping', '--log', log), timeout: '500ms' };
+    // The question after a ping that was left alone must be answered in this time, on a busy machine too.
+    const entry = { ...hang(flag, 'ping', '--log', log), timeout: '2s' };
     const gateway = await startStdio({ config: toml([entry], often) });
     const pid = await callText(gateway.client, 'h_ok');
-    await waitFor(() => methodsIn(log).filter((method) => method === 'ping').length > 3);
+    await waitFor(() => methodsIn(log).filter((method) => method === 'ping').length > 2);
     expect(await callText(gateway.client, 'h_ok')).toBe(pid);
     expect(downs(gateway)).toEqual([]);
   });
