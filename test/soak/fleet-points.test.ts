@@ -89,7 +89,9 @@ describe.skipIf(isMissing('redis'))('a replica that is killed between two comman
         const calling = client.call(tool, key, { ms: 1_000, steps: 2 });
         await waitFor(async () => timesRun(runs, tool, key) === 1);
         const makerId = (await store.hget(`toolgate:c:${client.session}:n1`, 'o'))!;
-        const point = killAt(taker, proxy, [client.session, makerId], at, isAfter, () => {});
+        // What is about the call, and about the replica that made it. Looking for signs of life is not.
+        const texts = [client.session, `:own:${makerId}`, `:lock:${makerId}`];
+        const point = killAt(taker, proxy, texts, at, isAfter, () => {});
         Object.assign(client, { origins: [`http://127.0.0.1:${port}`] });
         maker.signal('SIGKILL');
         await maker.exited;

@@ -1,5 +1,6 @@
 /** The engine of `--processes`: the first process keeps it in memory, and the others ask it over their channel. */
 import { randomBytes } from 'node:crypto';
+import { createLedgerSteps, runLedgerSteps } from './ledger-steps.ts';
 import { createMemoryStore } from './memory-store.ts';
 import type { SharedStore, StoreReader } from './shared-store.ts';
 
@@ -10,7 +11,8 @@ export interface Channeled {
   disconnect?(): void;
 }
 
-type Method = Exclude<keyof SharedStore, 'isUp' | 'follow' | 'close'>;
+/** Steps of calls cross together, as `steps`. */
+type Method = Exclude<keyof SharedStore, 'isUp' | 'follow' | 'close' | 'admit' | 'append'>;
 
 const METHODS: readonly Method[] = [
   'beat',
@@ -28,8 +30,6 @@ const METHODS: readonly Method[] = [
   'endSession',
   'hold',
   'tell',
-  'admit',
-  'append',
   'take',
   'ownerOf',
   'events',
@@ -102,6 +102,10 @@ export function createStoreHost(): { serve(child: Channeled): { ended(): void } 
             replica = String(args[0]);
             return store.follow(replica, reader);
           }
+          if (method === 'steps') {
+            const [lines, bytes, sizes] = args as [string, Uint8Array, number[]];
+            return runLedgerSteps(store, lines, cut(toBuffer(bytes) as Buffer, sizes));
+          }
           if (!METHODS.includes(method as Method)) throw new Error(`unknown method ${method}`);
           return (store[method as Method] as (...given: unknown[]) => Promise<unknown>)(...args.map(toBuffer));
         };
@@ -123,6 +127,14 @@ export function createStoreHost(): { serve(child: Channeled): { ended(): void } 
       };
     },
   };
+}
+
+function cut(bytes: Buffer, sizes: readonly number[]): Buffer[] {
+  let from = 0;
+  return sizes.map((size) => {
+    from += size;
+    return bytes.subarray(from - size, from);
+  });
 }
 
 /** Bytes cross the channel as plain arrays. */
@@ -163,6 +175,10 @@ export function openIpcStore(parent: Channeled): SharedStore & { key(): Promise<
   const methods = Object.fromEntries(METHODS.map((method) => [method, (...args: unknown[]) => ask(method, args)]));
   return {
     ...(methods as unknown as Pick<SharedStore, Method>),
+    ...createLedgerSteps(async (lines, bytes) => {
+      const sizes = bytes.map(({ length }) => length);
+      return String(await ask('steps', [lines, Buffer.concat(bytes), sizes]));
+    }),
     isUp: true,
     key: async () => String(await ask('key', [])),
     async follow(replica, given) {

@@ -1,15 +1,5 @@
-/**
- * The ledger of calls on Redis. Most of what a gateway asks of a store are the two steps of each call, so they travel
- * together: a command costs far more than what it carries.
- */
-import {
-  type Admission,
-  type LedgerKey,
-  LONGEST_CALL,
-  MOST_EVENTS,
-  type SharedStore,
-  type Written,
-} from './shared-store.ts';
+/** The ledger of calls on Redis: the scripts for what `ledger-steps.ts` sends, and for reading events. */
+import { LONGEST_CALL, MOST_EVENTS } from './shared-store.ts';
 
 /**
  * Steps of several calls, one after the other. One that fails does not stop the others.
@@ -88,80 +78,3 @@ if known[4] and isNew and #events<${MOST_EVENTS} then
   events[#events+1]={known[2]..'-'..known[3],{'d',known[5],'l','1'}}
 end
 return events`;
-
-/** How many steps one command carries, and about how many bytes. */
-const MOST_STEPS = 64;
-const MOST_BYTES = 1_000_000;
-
-/** A step that waits to be sent. */
-interface LedgerStep {
-  readonly line: string;
-  readonly bytes: Buffer;
-  resolve(reply: string): void;
-  reject(error: Error): void;
-}
-
-/** `send` runs the script with these arguments. */
-export function createRedisCalls(
-  prefix: string,
-  send: (...args: (string | Buffer)[]) => Promise<unknown>,
-): Pick<SharedStore, 'admit' | 'append'> {
-  let waiting: LedgerStep[] = [];
-  let waitingBytes = 0;
-  /** Commands that have no reply yet. */
-  let underWay = 0;
-
-  function step(kind: 'a' | 'e', line: string, bytes: Buffer): Promise<string> {
-    return new Promise((resolve, reject) => {
-      const isFirst =
-        waiting.push({ line: `${kind}${bytes.length > 0 ? 'b' : '-'} ${line}`, bytes, resolve, reject }) === 1;
-      waitingBytes += bytes.length;
-      // A long command would hold up the others.
-      if (waiting.length >= MOST_STEPS || waitingBytes >= MOST_BYTES) sendAll();
-      else if (isFirst && underWay === 0) setImmediate(sendNext);
-    });
-  }
-
-  /** While one command is under way, steps gather for the next: the busier the gateway, the more go together. */
-  function sendNext(): void {
-    if (underWay === 0) sendAll();
-  }
-
-  function sendAll(): void {
-    const sent = waiting;
-    if (sent.length === 0) return;
-    waiting = [];
-    waitingBytes = 0;
-    underWay++;
-    const withBytes = sent.filter(({ bytes }) => bytes.length > 0).map(({ bytes }) => bytes);
-    send(`${prefix}:`, sent.map(({ line }) => line).join('\n'), ...withBytes).then(
-      (reply) => {
-        for (const [i, one] of String(reply).split('\n').entries()) {
-          if (one === 'failed') sent[i]!.reject(new Error('the store refused a step of a call'));
-          else sent[i]!.resolve(one);
-        }
-        ended();
-      },
-      (error: Error) => {
-        for (const { reject } of sent) reject(error);
-        ended();
-      },
-    );
-  }
-
-  function ended(): void {
-    underWay--;
-    if (waiting.length > 0) setImmediate(sendNext);
-  }
-
-  return {
-    async admit({ owner, session, stream, digest, bytes }): Promise<Admission> {
-      return (await step('a', `${owner} ${session} ${stream} ${digest}`, bytes)) as Admission;
-    },
-    async append({ session, stream }: LedgerKey, owner, { epoch, number, bytes, isLast }, keep): Promise<Written> {
-      const line = `${owner} ${session} ${stream} ${epoch} ${number} ${isLast ? keep : 0}`;
-      const [state, reader = ''] = (await step('e', line, bytes)).split(' ');
-      return { state: state as Written['state'], reader: reader === '' || reader === owner ? null : reader };
-    },
-  };
-}

@@ -3,7 +3,8 @@
  * time. Streams carry news and messages, because they survive a lost connection and publish/subscribe does not.
  */
 import { Redis, type RedisOptions } from 'ioredis';
-import { CALLS_SCRIPT, createRedisCalls, EVENTS_SCRIPT } from './redis-calls.ts';
+import { createLedgerSteps } from './ledger-steps.ts';
+import { CALLS_SCRIPT, EVENTS_SCRIPT } from './redis-calls.ts';
 import {
   type CallBudget,
   DAY_KEPT,
@@ -307,7 +308,7 @@ export async function openRedisStore(
       return holder === null ? null : String(holder);
     },
 
-    ...createRedisCalls(prefix, (...args) => redis.tgCallsBuffer(...args)),
+    ...createLedgerSteps(async (lines, bytes) => String(await redis.tgCallsBuffer(at(''), lines, ...bytes))),
     async take(call, from, by): Promise<TakenCall | null> {
       const keys = [callKey(call), at('own', from), at('own', by)];
       const found = (await redis.tgTakeBuffer(...keys, from, by, ownedName(call))) as Buffer[] | null;
