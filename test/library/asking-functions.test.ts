@@ -1,4 +1,5 @@
 /** Functions of a program as tools that ask: the user and the model of the client, who calls, and what was kept. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool, type McpServerHandle } from '../../src/index.ts';
@@ -33,6 +34,20 @@ const tools = [
       elicit('never mind', none).catch((error: Error) => unanswered.push(error.message));
       await hasArrived;
       return 'left';
+    },
+  }),
+  defineTool({
+    name: 'ask_again',
+    description: 'Asks a second question while the first one is open.',
+    inputSchema: none,
+    timeoutMs: 2_000,
+    async execute(_, { elicit }) {
+      const first = elicit('first', none);
+      // Longer than its time-out, which is what this is about.
+      await sleep(2_100);
+      await Promise.all([first, elicit('second', none)]);
+      await sleep(20);
+      return 'done';
     },
   }),
   defineTool({
@@ -77,6 +92,17 @@ describe('a function of a program', () => {
     expect([ann.questions, bob.questions]).toEqual([['A word?'], ['sampling']]);
     const mute = await connectHttp(server.url, { 'mcp-client-id': 'mute' }, {});
     expect(await call(mute.client, 'ask')).toContain('does not support elicitation');
+  });
+
+  it('has all the time that it had left after several questions at once', async () => {
+    const { client } = await connectHttp(server.url, { 'mcp-client-id': 'dan' }, ABLE);
+    const open: (() => void)[] = [];
+    answerWith(client, async (message) => {
+      if (message.endsWith('second')) for (const answer of open) answer();
+      else await new Promise<void>((resolve) => void open.push(resolve));
+      return { action: 'accept', content: {} };
+    });
+    expect(await call(client, 'ask_again')).toBe('done');
   });
 
   it('learns that its question has no answer any more when its call is over', async () => {

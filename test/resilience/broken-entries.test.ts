@@ -94,6 +94,17 @@ it('keeps a server as it is whose entry is broken by an edit, and applies the re
   expect(await pidOf(client, 'b')).toBe(pid);
 });
 
+it('keeps servers whose entries are broken by an edit in their order, which decides who has a contested name', async () => {
+  const bare = (name: string) => ({ ...good(''), command: server('basic', '--tools', 'whoami', '--name', name) });
+  const gateway = await startStdio({ config: toml([bare('first'), bare('second')]) });
+  await toolsToBe(gateway.client, ['whoami']);
+  const who = async () => (JSON.parse(await callText(gateway.client, 'whoami')) as { name: string }).name;
+  const wrong = (name: string) => ({ ...bare(name), timout: '5s' });
+  replaceFile(gateway.cwd, toml([wrong('first'), wrong('second'), good('c')]));
+  await toolsToBe(gateway.client, ['whoami', 'c_whoami']);
+  expect(await who()).toBe('first');
+});
+
 it('refuses to start if a policy or a credential is written wrongly, whatever else is fine', async () => {
   for (const settings of [
     { agents: { a: { tokn: 'x' } } },

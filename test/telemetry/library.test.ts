@@ -1,11 +1,20 @@
 /** Programs that trace calls themselves, together with middleware and other features around a call. */
+import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
-import { counter, openLocalDoor, type SpanEnd, type TraceContext, type Tracer } from '../../src/index.ts';
+import {
+  counter,
+  createOtelTracer,
+  openLocalDoor,
+  type SpanEnd,
+  type TraceContext,
+  type Tracer,
+} from '../../src/index.ts';
 import { connectHttp } from '../support/connection.ts';
 import { readExposition } from '../support/exposition.ts';
 import { connectModernHttp } from '../support/modern.ts';
 import { open } from '../support/open-gateway.ts';
 import { serverEntry } from '../support/server.ts';
+import { tool } from '../support/tools.ts';
 import { type AnyClient, newTrace, show } from './telemetry.ts';
 
 const showing = serverEntry('modern', '--era', 'modern', '--meta');
@@ -61,6 +70,15 @@ describe('gateway.trace', () => {
     gateway.trace(null);
     await show(client, 'm');
     expect(told).toEqual([]);
+  });
+
+  it('passes on the trace of the caller, or none, while a program has no OpenTelemetry SDK registered', async () => {
+    const { gateway, url } = await open({ m: showing });
+    gateway.trace(createOtelTracer(createRequire(import.meta.url)(tool('@opentelemetry', 'api'))));
+    const { client } = await connectHttp(url);
+    const { traceparent } = newTrace();
+    expect((await show(client, 'm', { traceparent })).meta.traceparent).toBe(traceparent);
+    expect((await show(client, 'm')).meta).not.toHaveProperty('traceparent');
   });
 
   it('traces calls through middleware that changes arguments or answers itself', async () => {

@@ -86,8 +86,9 @@ describe('OpenTelemetry that is configured but not installed', () => {
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' };
 
   it('is reported by one line on stderr that says what to install, and the gateway starts', async () => {
-    const stdio = await startStdio({ config, env });
-    const http = await startHttp({ config, env });
+    // In this process the packages would be looked for in another way.
+    const stdio = await startStdio({ config, env, process: true });
+    const http = await startHttp({ config, env, process: true });
     expect(await stdio.client.callTool(call)).toHaveProperty('content');
     expect(await (await http.connect()).client.callTool(call)).toHaveProperty('content');
     for (const { stderr } of [stdio, http]) {

@@ -226,6 +226,13 @@ describe('toolset notes', () => {
     const after = (await client.listTools()).tools.at(-1)!;
     expect(after).toEqual({ ...before, description: `${before.description}\n\nNotes:\n- when: Only on "main".` });
     expect(JSON.stringify(await client.callTool({ name: 'git_status', arguments: {} }))).toContain('status');
+    // A note of the same name takes its place, and others stay.
+    const more = { toolRef: { namespacedName: 'git.status' }, notes: [{ name: 'why', note: 'x' }] };
+    await control(client, 'add-tool-annotation', more);
+    await control(client, 'add-tool-annotation', { ...more, notes: [{ name: 'when', note: 'Always.' }] });
+    expect((await client.listTools()).tools.at(-1)!.description).toBe(
+      `${before.description}\n\nNotes:\n- why: x\n- when: Always.`,
+    );
     const other = { toolRef: { namespacedName: 'git.log' }, notes };
     await expect(control(client, 'add-tool-annotation', other)).rejects.toThrow(/not in the equipped toolset/);
   });
