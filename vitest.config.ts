@@ -74,7 +74,7 @@ const WIDE = [
 const EVERY_RUN: Readonly<Record<string, string>> = {
   activation: 'activation surface',
   approvals: 'approvals-calls',
-  audit: 'records',
+  audit: 'missing records',
   cli: 'call doctor init serve',
   clients: 'conformance',
   connect: 'connect',
@@ -84,7 +84,7 @@ const EVERY_RUN: Readonly<Record<string, string>> = {
   examples: 'tools-toml',
   fleet: 'sessions takeover',
   http: 'foreign-pages guard hostile-requests http-messages',
-  identity: 'claims keys oauth principals roles several-issuers tokens trusted-entrances',
+  identity: 'claims identity-agents keys oauth principals roles several-issuers tokens trusted-entrances',
   library: 'api modes mount public-types types',
   limits: 'rates',
   logins: 'hostile-servers',
