@@ -164,6 +164,8 @@ export function createSharedCalls(
       return;
     }
     const { message, isWhole } = kept;
+    // Which tools may be called again is known when servers have said what they offer.
+    if (isWhole && gateway.opening !== null) await gateway.opening;
     const events = (await store.events(call.session, call.stream, [0, 1], replica.id)) ?? [];
     const progress = events.map((event) => progressIn(replica.open(event.bytes, sealedAt(call)) ?? NOTHING));
     const most = Math.max(...progress.filter((one) => !Number.isNaN(one)), Number.NEGATIVE_INFINITY);
