@@ -297,10 +297,14 @@ describe.skipIf(isMissing('chromium'))('the dashboard of a shop', () => {
   });
 
   it('approvals: approved once, denied with a reason, approved for a while', async () => {
-    await show('approvals');
     const wipe = () => nightly.callTool({ name: 'memory_delete_entities', arguments: { entityNames: ['tea'] } });
+    await show('overview');
     const first = wipe();
+    await said('nightly asks to use memory_delete_entities.');
+    await show('approvals');
+    // Where the request stands, the note has nothing more to say.
     await page.getByText('"tea"').waitFor();
+    expect(await page.locator('.toast', { hasText: 'nightly asks' }).count()).toBe(0);
     await button('Approve').click();
     expect((await first).isError).not.toBe(true);
     await page.getByText('No call waits for a person').waitFor();

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { programs } from '../../scripts/programs.mjs';
 import { atEnd } from './cleanup.ts';
 import type { HttpGateway } from './gateway.ts';
+import { waitFor } from './processes.ts';
 import { tool } from './tools.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: playwright is not a package of the project
@@ -89,7 +90,12 @@ export async function enterDashboard(browser: Any, gateway: HttpGateway, looks: 
   await page.addInitScript(NOTE_FIRST_ROWS);
   await page.goto(await linkTo(gateway));
   await page.locator('h1').waitFor();
-  const firstRows = async () => (await page.waitForFunction('globalThis.firstRows')).jsonValue();
+  const firstRows = async () => {
+    // Not `waitForFunction`: it makes code from text in the page, which the policy of the page forbids.
+    const found = (): Promise<number | undefined> => page.evaluate('globalThis.firstRows');
+    await waitFor(async () => (await found()) !== undefined, 30_000);
+    return (await found())!;
+  };
   const show = async (view: string) => {
     await page.evaluate((hash: string) => {
       (globalThis as Any).location.hash = hash;

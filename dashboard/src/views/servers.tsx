@@ -274,7 +274,8 @@ function Install({ found, close }: { found: Found; close: () => void }) {
     setBusy(true);
     const answer = await attempt(() =>
       post<InstallServerReport>('registry/install', {
-        package: found.package,
+        // By the name of its entry: that of a package, or an address, can be in several.
+        package: found.name,
         namespace,
         ...(KINDS.includes(found.package_type) && { kind: found.package_type }),
         inputs,
