@@ -100,9 +100,10 @@ describe('a server whose authorization server registers nobody', () => {
       return (content as { text: string }[])[0]!.text;
     };
     expect(await whoami()).toContain('waits for a login');
-    provider.lifetime = 1;
     await logInFor('own', 'ada@example.com');
-    provider.lifetime = 300;
+    await waitFor(async () => (await whoami()) === 'done');
+    expect(provider.renewals).toBe(0);
+    guarded.expireAll();
     await waitFor(async () => (await whoami()) === 'done');
     expect(guarded.callers.at(-1)).toBe('ada@example.com');
     expect(provider.renewals).toBeGreaterThan(0);
