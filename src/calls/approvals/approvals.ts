@@ -141,17 +141,18 @@ export function createApprovals({ events, env, config, redact, replica = null }:
     const waiting = open.get(id);
     if (waiting === undefined) return false;
     open.delete(id);
-    everywhere?.set(id, null).catch(() => {});
     clearTimeout(waiting.timer);
     if (isStopped) board?.leave(id);
     else board?.retract(id);
     const { agent, tool, kind, reason: rule } = waiting.request;
     const { by, reason } = decision;
+    // Before the request is gone: a replica that sees none any more must not ask for what was approved for a while.
     if (decision.approved && decision.lasting !== null && kind === 'call') {
       const until = Date.now() + decision.lasting;
       lasting.set(lastingKey(agent, tool, rule), until);
-      sharedLasting?.set(lastingKey(agent, tool, rule), until).catch(() => {});
+      sharedLasting?.set(lastingKey(agent, tool, rule), until).catch(nothing);
     }
+    everywhere?.set(id, null).catch(nothing);
     events.emit('approval', { id, state, agent, tool, by, reason });
     waiting.question?.withdrawn('it has been decided');
     waiting.decided(decision);
