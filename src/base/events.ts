@@ -2,7 +2,6 @@
  * Events inside a gateway, for observers: the log, the metrics, the audit, tests and programs. The gateway itself never
  * acts on an event. Its parts get an `EventSink`, which can only emit; consequences of a change are direct calls.
  */
-
 import type { ErrorCode } from './errors.ts';
 
 /** Every event with its payload. */

@@ -3,7 +3,6 @@
  * create, or a changed symlink on its path (Kubernetes swaps a whole folder that way). File system notifications make
  * it fast; polling makes it reliable. A file that is still being written is reported when it is complete.
  */
-
 import { type FSWatcher, readdirSync, readFileSync, readlinkSync, realpathSync, statSync, watch } from 'node:fs';
 import { basename, join, parse, resolve, sep } from 'node:path';
 import { sha256 } from './hash.ts';

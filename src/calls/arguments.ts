@@ -1,5 +1,4 @@
 /** Reads and replaces the arguments of a call. Replacing leaves every other byte of the message unchanged. */
-
 import { GatewayError } from '../base/errors.ts';
 import { findMember, type Span, splice, toBytes } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';

@@ -2,7 +2,6 @@
  * One call: `tools/call`, `prompts/get`, `resources/read` or `completion/complete`, from the caller's message to its
  * answer. It goes through the steps of pipeline.ts. Every call ends exactly once, in `end`.
  */
-
 import type { TriedDecision } from '../access/dry-run.ts';
 import type { Permission } from '../access/permission.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';

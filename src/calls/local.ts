@@ -1,5 +1,4 @@
 /** A door for programs in the same process. They list and call without a protocol in between. */
-
 import { findTool } from '../access/find.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Kind } from '../catalog/item.ts';

@@ -2,7 +2,6 @@
  * Functions of the host program that run around each call. The first one added is the outermost. If there are none,
  * calls skip this step. Otherwise the result passes through promises, still as the bytes it arrived in.
  */
-
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { Sink } from '../protocol/contract.ts';
 import { decodeString, toBytes } from '../protocol/json.ts';

@@ -1,5 +1,4 @@
 /** The outcomes and kinds of calls. */
-
 import type { ErrorCode } from '../base/errors.ts';
 import { READ_DIRECTORY } from '../protocol/meta.ts';
 

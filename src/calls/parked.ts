@@ -2,7 +2,6 @@
  * Calls that wait for an answer from a client without a session. The server keeps working on the call and waits. The
  * client's request ends with the question, and the client sends the answer in a new request, which continues the call.
  */
-
 import { randomBytes } from 'node:crypto';
 import { GatewayError } from '../base/errors.ts';
 import { canonicalJson, sha256 } from '../base/hash.ts';

@@ -3,7 +3,6 @@
  * A subscription is suspended while the policy hides its resource: the server is told to stop, and to begin again when the
  * resource is back, because the client does not learn that it would have to subscribe again.
  */
-
 import { findResource, isHidden } from '../access/find.ts';
 import type { View } from '../access/view.ts';
 import { GatewayError } from '../base/errors.ts';

@@ -1,5 +1,4 @@
 /** The log: events of the gateway on stderr, as text on a terminal and as JSON lines otherwise. */
-
 import type { EventMap, EventName } from '../base/events.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { logCalls } from '../observe/log-calls.ts';

@@ -1,5 +1,4 @@
 /** The section `agents`: agents by name, with the tokens that let them in over HTTP. */
-
 import * as z from 'zod';
 import { messageOf } from '../base/errors.ts';
 import { sha256 } from '../base/hash.ts';

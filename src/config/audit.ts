@@ -1,5 +1,4 @@
 /** The section `audit`: what is recorded about calls. */
-
 import { resolve } from 'node:path';
 import * as z from 'zod';
 import { sha256 } from '../base/hash.ts';

@@ -3,7 +3,6 @@
  * served. A mistake anywhere else refuses the whole file, because without a policy or a credential more would be open
  * than its author meant.
  */
-
 import { isObject } from '../base/objects.ts';
 import { type ConfigDocument, type Issue, issueTexts, type LineOf, type Path, pathText } from './issues.ts';
 import type { Launch } from './launch.ts';

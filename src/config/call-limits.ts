@@ -1,5 +1,4 @@
 /** How much calls may take: the same keys for a server, a tool and an agent. */
-
 import * as z from 'zod';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { isCategory } from '../catalog/category.ts';

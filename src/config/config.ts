@@ -1,7 +1,6 @@
 /**
  * The configuration that the gateway works with: every default is filled in, every path absolute, every text expanded.
  */
-
 import { dirname, resolve } from 'node:path';
 import { userFolder } from '../base/user-folder.ts';
 import { ALL_REVISIONS } from '../protocol/revisions.ts';

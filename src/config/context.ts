@@ -2,7 +2,6 @@
  * What the sections of a configuration share while they are resolved: where paths start, the environment, and the list
  * of what is wrong.
  */
-
 import { resolve } from 'node:path';
 import { referTo } from '../secrets/reference.ts';
 import { type EnvVars, expand } from './expand.ts';

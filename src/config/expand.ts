@@ -1,5 +1,4 @@
 /** `${NAME}`, `${NAME:-default}` and `${secret:NAME}` in the strings of a configuration. */
-
 import { nameProblem } from '../secrets/secret-names.ts';
 
 export type EnvVars = Readonly<Record<string, string | undefined>>;

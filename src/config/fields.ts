@@ -1,7 +1,6 @@
 /**
  * The kinds of value that the schema consists of. If a message begins with "expected", issues.ts adds ", found …".
  */
-
 import * as z from 'zod';
 import { quotedList } from '../base/text.ts';
 import { categoryProblem } from '../catalog/category.ts';

@@ -1,5 +1,4 @@
 /** The section `folders`: how folders of tools are served. An entry of `servers` overrides it for its own folder. */
-
 import type { ResolveContext } from './context.ts';
 import { choice, count, duration, flag, type Section, section, size } from './fields.ts';
 

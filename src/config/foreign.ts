@@ -3,7 +3,6 @@
  * packages. Keys that Toolgate knows are read, the others are ignored with a notice. An invalid entry is left out, and
  * the rest is served.
  */
-
 import { basename } from 'node:path';
 import { isObject, type JsonObject, toObject } from '../base/objects.ts';
 import { similarNames } from '../base/text.ts';

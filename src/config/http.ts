@@ -1,5 +1,4 @@
 /** The section `http`: where the gateway listens, and which tokens of an identity provider it accepts. */
-
 import { isIP } from 'node:net';
 import * as z from 'zod';
 import { isLoopback } from '../base/loopback.ts';

@@ -1,5 +1,4 @@
 /** What is wrong in a configuration, and where: the findings of zod and of the resolvers, in the user's words. */
-
 import type * as z from 'zod';
 import { GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/text.ts';

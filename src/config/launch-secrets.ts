@@ -2,7 +2,6 @@
  * Secrets in launches: which ones a launch refers to, how they are filled in, and which values of a configuration are
  * secret.
  */
-
 import { fillIn, referencesIn, referTo } from '../secrets/reference.ts';
 import { environmentSecrets, headerSecrets, looksSecret, urlSecrets } from '../secrets/secret-values.ts';
 import { type EnvVars, expand, variablesIn } from './expand.ts';

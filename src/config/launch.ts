@@ -1,5 +1,4 @@
 /** How a server is reached: the keys of its entry that say so, and the program or address they become. */
-
 import * as z from 'zod';
 import { messageOf } from '../base/errors.ts';
 import { canonicalJson, sha256 } from '../base/hash.ts';

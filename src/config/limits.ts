@@ -1,5 +1,4 @@
 /** The section `limits`: maximum sizes for the whole gateway. */
-
 import type * as z from 'zod';
 import { count, section, size } from './fields.ts';
 

@@ -1,5 +1,4 @@
 /** From a folder or a path to the configuration: finds the file, reads it, checks it and resolves it. */
-
 import { existsSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { GatewayError } from '../base/errors.ts';

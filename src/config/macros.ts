@@ -1,5 +1,4 @@
 /** Macros: tools made of other tools. Checks that every reference is valid, and that no macro calls itself. */
-
 import * as z from 'zod';
 import { messageOf } from '../base/errors.ts';
 import { isObject } from '../base/objects.ts';

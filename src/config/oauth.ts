@@ -1,5 +1,4 @@
 /** The key `oauth` of a server: how Toolgate gets a token for it. Most servers need none of this: they say it themselves. */
-
 import * as z from 'zod';
 import type { ResolveContext } from './context.ts';
 import { choice, count, type Section, section, text, textList } from './fields.ts';

@@ -1,5 +1,4 @@
 /** Reads configuration files: the text, its value, and the way back from a value to its line. */
-
 import { readFile, stat } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { parse as parseToml, TomlError } from 'smol-toml';

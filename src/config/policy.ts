@@ -1,5 +1,4 @@
 /** Policies: who may use what. The decisions are made in access/policy.ts. */
-
 import * as z from 'zod';
 import { type CallLimitsSection, callLimitsSchema, limitsByTool } from './call-limits.ts';
 import type { ResolveContext } from './context.ts';

@@ -1,5 +1,4 @@
 /** A configuration as it is written, with nothing expanded: plans build smaller configurations from parts of it. */
-
 import { isObject, type JsonObject } from '../base/objects.ts';
 import { headerSecrets, looksSecret, urlSecrets } from '../secrets/secret-values.ts';
 import type { Path } from './issues.ts';

@@ -1,5 +1,4 @@
 /** The section `registry`: the MCP registry that servers are looked up in. */
-
 import type * as z from 'zod';
 import type { ResolveContext } from './context.ts';
 import { duration, flag, section, text } from './fields.ts';

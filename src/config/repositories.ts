@@ -1,5 +1,4 @@
 /** The section `repositories`: which repositories and packages may be fetched to be read, and how much room they get. */
-
 import type * as z from 'zod';
 import { choice, duration, section, size } from './fields.ts';
 

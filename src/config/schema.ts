@@ -2,7 +2,6 @@
  * The configuration as users write it: one strict schema for TOML, YAML and JSON. `toolgate schema` prints the
  * descriptions of the keys here and in the files of the sections.
  */
-
 import * as z from 'zod';
 import { ALL_REVISIONS } from '../protocol/revisions.ts';
 import { agentsSchema } from './agents.ts';

@@ -1,5 +1,4 @@
 /** The section `search`: what helps the search to find tools. */
-
 import * as z from 'zod';
 import type { ResolveContext } from './context.ts';
 import { flag, mapOf, type Section, section, text, textList } from './fields.ts';

@@ -1,5 +1,4 @@
 /** The section `secrets`: where their key is, and whether they are removed from results. Values are kept elsewhere. */
-
 import { resolve } from 'node:path';
 import type { ResolveContext } from './context.ts';
 import { flag, type Section, section, text } from './fields.ts';

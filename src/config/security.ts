@@ -1,5 +1,4 @@
 /** The section `security`: what a person has to approve, and what agents may ask for. */
-
 import * as z from 'zod';
 import { didYouMean } from '../base/text.ts';
 import type { ResolveContext } from './context.ts';

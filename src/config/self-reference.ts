@@ -1,5 +1,4 @@
 /** Detects a server that is Toolgate itself, because it would start itself again and again. */
-
 import { basename } from 'node:path';
 import { scanCommandLine } from './shell.ts';
 

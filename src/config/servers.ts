@@ -1,7 +1,6 @@
 /**
  * The sections `servers` and `mcpServers`: one entry per server, which is a program, an address or a folder of tools.
  */
-
 import * as z from 'zod';
 import { canonicalJson, sha256 } from '../base/hash.ts';
 import { isObject } from '../base/objects.ts';

@@ -3,7 +3,6 @@
  * without a shell, which saves a process and lets signals reach the server itself. A line with anything special to a
  * shell goes to the shell unchanged, and so does any line in doubt.
  */
-
 import { GatewayError } from '../base/errors.ts';
 
 export interface CommandLine {

@@ -1,5 +1,4 @@
 /** The key `store`: the engine that several replicas of one gateway share. */
-
 import * as z from 'zod';
 import { percentDecoded } from '../base/text.ts';
 import type { ResolveContext } from './context.ts';

@@ -1,5 +1,4 @@
 /** A task as it is given: in a file, in a URL, in a header, or in code. */
-
 import { basename, extname, resolve } from 'node:path';
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import { isObject } from '../base/objects.ts';

@@ -1,5 +1,4 @@
 /** What tasks need: the rules and profiles of a configuration, and those of the files that it names. */
-
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parse as parseToml } from 'smol-toml';

@@ -2,7 +2,6 @@
  * The lines of a TOML document, which smol-toml does not keep. Only errors need them: parse.ts loads this file, and
  * with it the larger parser, when there is one.
  */
-
 import { type AST, parseTOML } from 'toml-eslint-parser';
 import type { Path } from './issues.ts';
 

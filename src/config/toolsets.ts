@@ -1,5 +1,4 @@
 /** What callers see at the start, what they may change of it, and the toolsets of the configuration. */
-
 import * as z from 'zod';
 import type { ResolveContext } from './context.ts';
 import { choice, type Section, section, text, toolList } from './fields.ts';

@@ -1,5 +1,4 @@
 /** Tools with which a model, or its client, asks a person for access to a tool or for confirmation before using one. */
-
 import { concerns } from '../access/confirm.ts';
 import { isMeant } from '../access/toolset.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';

@@ -1,5 +1,4 @@
 /** The default selection, which all callers without their own share. The equipped toolset is kept across restarts. */
-
 import { implicitToolsets } from '../access/implicit-toolsets.ts';
 import {
   basePatterns,

@@ -1,5 +1,4 @@
 /** Implements the toolset tools. Each validates everything first: a mistake throws, and nothing changes. */
-
 import { equip } from '../access/selection.ts';
 import { refersTo, type ToolReference, type Toolset, toolsWithin } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';

@@ -1,5 +1,4 @@
 /** What a new client sees before it changes anything: for the start, for `doctor`, and for programs. */
-
 import type { View } from '../access/view.ts';
 import { memo } from '../base/memo.ts';
 import { BUILT_IN } from '../catalog/entry.ts';

@@ -1,5 +1,4 @@
 /** Reports which tools of a toolset are available, which are not, and why. */
-
 import { refersTo, type Toolset } from '../access/toolset.ts';
 import { quotedList } from '../base/text.ts';
 import { canonicalName, type Entry, serverOf } from '../catalog/entry.ts';

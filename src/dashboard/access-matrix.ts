@@ -1,5 +1,4 @@
 /** Which agent may use what, and what another policy would change. */
-
 import { extname } from 'node:path';
 import { stringify } from 'smol-toml';
 import { circumstancesAt, plainSubject } from '../access/circumstances.ts';

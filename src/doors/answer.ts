@@ -1,5 +1,4 @@
 /** One client request in progress: where its answer goes, in which form, and how to cancel it. */
-
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import type { Call } from '../calls/call.ts';
 import type { Caller } from '../calls/caller.ts';

@@ -2,7 +2,6 @@
  * Lets a modern server ask questions of a client that has a session. Each question goes to the client as a request of
  * ours. Once all are answered, the call is repeated with the answers in it.
  */
-
 import { GatewayError } from '../base/errors.ts';
 import { MOST_QUESTIONS } from '../protocol/asked-by.ts';
 import { withElicitationId } from '../protocol/elicitation.ts';

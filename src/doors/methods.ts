@@ -1,5 +1,4 @@
 /** Parts that the methods of both eras share. */
-
 import { skillsIn } from '../access/skills.ts';
 import { isLastPage } from '../access/view.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';

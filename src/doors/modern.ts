@@ -2,7 +2,6 @@
  * A client in the revision without sessions: each request carries everything needed to understand it. We keep only the
  * agent's selection, the running requests and the subscriptions.
  */
-
 import type { KeptSelection } from '../access/selection.ts';
 import type { ListKind } from '../access/view.ts';
 import { BoundedMap } from '../base/bounded-map.ts';

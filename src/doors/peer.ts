@@ -2,7 +2,6 @@
  * One connected client in the revisions with sessions: what each method does, independent of the transport. The door
  * passes in each message with an exchange, and the peer answers through the exchange.
  */
-
 import type { TokenClaims } from '../access/circumstances.ts';
 import type { KeptSelection } from '../access/selection.ts';
 import type { ListKind } from '../access/view.ts';

@@ -1,5 +1,4 @@
 /** Runs the tools with which a model finds toolsets of a program and switches them on and off for its client. */
-
 import { type GatewayError, toGatewayError } from '../base/errors.ts';
 import { counted } from '../base/text.ts';
 import type { Caller } from '../calls/caller.ts';

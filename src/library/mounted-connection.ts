@@ -4,7 +4,6 @@
  * generations of the SDK exchange the same messages there, in either era, so it does not depend on how the server is
  * built.
  */
-
 import { findResource, findTemplate } from '../access/find.ts';
 import type { ListKind } from '../access/view.ts';
 import { GatewayError } from '../base/errors.ts';

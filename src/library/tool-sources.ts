@@ -1,5 +1,4 @@
 /** Tools from other servers and from folders, which loaders may return instead of functions. */
-
 import { isObject } from '../base/objects.ts';
 import type { Config } from '../config/config.ts';
 import { configFromValue } from '../config/load.ts';

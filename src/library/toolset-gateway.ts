@@ -1,5 +1,4 @@
 /** A gateway with toolsets. Each caller sees the toolsets that its client has switched on or was given. */
-
 import { narrowToPermission } from '../access/permission.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Caller } from '../calls/caller.ts';

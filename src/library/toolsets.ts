@@ -1,5 +1,4 @@
 /** The toolsets of a program. Each is loaded on first use, once for every context, and kept while clients use it. */
-
 import { messageOf } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import { memo } from '../base/memo.ts';

@@ -2,7 +2,6 @@
  * Prints the lines of the audit. A line is one flat object whose members are always in the same order. The parts that
  * stay the same for an item or a caller are printed once and reused.
  */
-
 import { randomBytes } from 'node:crypto';
 import { argumentsSpan } from '../calls/arguments.ts';
 import type { RecordedCall, RecordedCaller } from '../calls/observers.ts';

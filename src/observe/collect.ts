@@ -1,5 +1,4 @@
 /** Collects all metrics of a gateway at this moment. */
-
 import { VERSION } from '../base/version.ts';
 import type { Caller, DoorKind } from '../calls/caller.ts';
 import type { WatchedServer } from '../calls/limits/limiters.ts';

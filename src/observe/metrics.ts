@@ -1,5 +1,4 @@
 /** Counts the calls of each item and each agent, and the refusals by reason. */
-
 import { LIST_KINDS } from '../access/view.ts';
 import type { Events } from '../base/events.ts';
 import type { AgentCounter, CallCounter, CallCounters, ListCounters } from '../calls/observers.ts';

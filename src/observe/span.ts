@@ -2,7 +2,6 @@
  * The interface of tracers. A gateway has at most one tracer; without one, tracing costs a call one field access. A
  * tracer never gets the contents of a call: no arguments, no results, no URIs.
  */
-
 import type { GatewayError } from '../base/errors.ts';
 import type { DoorKind } from '../calls/caller.ts';
 import { CANCELLED, ERROR, OUTCOMES, type Outcome, TOOL_ERROR } from '../calls/outcome.ts';

@@ -1,5 +1,4 @@
 /** Fills a plan with tools that the search finds for the task, where rules leave something open. */
-
 import type { Match } from '../catalog/search/search.ts';
 import type { Task } from '../config/task.ts';
 import type { Plan, PlannedTool } from './plan.ts';

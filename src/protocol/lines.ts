@@ -1,5 +1,4 @@
 /** Splits a byte stream into lines. A line over the limit is dropped completely and reported once. */
-
 import { CollectedParts } from '../base/collected-parts.ts';
 
 export interface LineSink {

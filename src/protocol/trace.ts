@@ -2,7 +2,6 @@
  * The trace that a request belongs to (W3C Trace Context): `traceparent` and `tracestate`, in `_meta` of the parameters
  * and, over HTTP, in headers. Everything else, such as `baggage`, stays as it is.
  */
-
 import { decodeString, readMembers, splice } from './json.ts';
 import type { Message } from './message.ts';
 import { READ_DIRECTORY } from './meta.ts';

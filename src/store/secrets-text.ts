@@ -1,5 +1,4 @@
 /** All secrets as a text to edit, and the changes that a person made to it. */
-
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { isObject } from '../base/objects.ts';
 import { parseConfig } from '../config/parse.ts';

@@ -1,5 +1,4 @@
 /** The metrics of `/metrics` as OpenTelemetry instruments, read at each collection. */
-
 import { VERSION } from '../base/version.ts';
 import type { Family, Sample } from '../observe/families.ts';
 import type { OtelApi } from './api.ts';

@@ -3,7 +3,6 @@
  * from the request to its answer, and inside it one CLIENT span for the request to the server. Arguments and results
  * are not recorded.
  */
-
 import { VERSION } from '../base/version.ts';
 import type { DoorKind } from '../calls/caller.ts';
 import type { Entry } from '../catalog/entry.ts';

@@ -1,5 +1,4 @@
 /** The API behind the dashboard: every address with what it should answer, what it refuses, and who may use it. */
-
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';

@@ -1,7 +1,6 @@
 /**
  * Size limits: arguments that are too long are refused; results that are too long are cut, and the rest can be read.
  */
-
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { connectHttp } from '../support/connection.ts';

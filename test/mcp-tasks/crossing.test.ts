@@ -1,5 +1,4 @@
 /** MCP tasks do not cross eras: what happens instead. */
-
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
 /** An MCP task belongs to the agent that started it, in the era in which it started it. With the peers of doors, in this process. */
-
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Exchange } from '../../src/doors/answer.ts';
 import { ModernPeer } from '../../src/doors/modern.ts';

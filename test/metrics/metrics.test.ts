@@ -1,5 +1,4 @@
 /** GET /metrics: valid format, correct values, and access control. */
-
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { openLocalDoor } from '../../src/index.ts';

@@ -2,7 +2,6 @@
  * An agent learns nothing about items that it may not use: not from texts, errors, completions or notifications.
  * Policies also apply when they change at run time.
  */
-
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { configFromValue, type Gateway, type GatewayError, openHttpDoor, openLocalDoor } from '../../src/index.ts';
 import { type Ask, DOORS, openAsk, type Reply, TOOLS_ONLY } from '../support/asking.ts';

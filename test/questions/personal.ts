@@ -1,5 +1,4 @@
 /** A gateway in front of test/fixtures/personal.mjs, which keeps a state for each connection. */
-
 import { type GatewayOptions, startHttp } from '../support/gateway.ts';
 import { runningServers } from '../support/in-process-server.ts';
 import { server, startListening } from '../support/server.ts';

@@ -1,5 +1,4 @@
 /** The paths that a message can take through a gateway: clients and upstreams of both eras, over every transport. */
-
 import { join } from 'node:path';
 import { beforeAll } from 'vitest';
 import { type Client, type Door, type Era, metaOf, openClients } from '../support/relay-clients.ts';

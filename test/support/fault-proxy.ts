@@ -1,5 +1,4 @@
 /** A proxy for TCP that breaks connections as networks do: it goes silent, or cuts them. */
-
 import type { AddressInfo } from 'node:net';
 import { connect as connectTo, createServer, type Socket } from 'node:net';
 import { atEnd } from './cleanup.ts';

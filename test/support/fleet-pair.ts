@@ -1,5 +1,4 @@
 /** Two replicas in the process of the test, on each of the engines that replicas can share. */
-
 import { configFromValue } from '../../src/config/load.ts';
 import { type Gateway, openHttpDoor } from '../../src/index.ts';
 import { createStoreHost, openIpcStore } from '../../src/store/shared/ipc-store.ts';

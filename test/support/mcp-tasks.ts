@@ -1,5 +1,4 @@
 /** Servers with tasks of both eras, and a raw modern client, because no SDK client supports modern tasks. */
-
 import type { HttpGateway } from './gateway.ts';
 import { waitFor } from './processes.ts';
 import { messagesOf } from './relay-clients.ts';

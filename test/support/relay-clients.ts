@@ -1,5 +1,4 @@
 /** Clients of both eras at both doors that send and receive raw bytes. */
-
 import { startHttp, startStdio } from './gateway.ts';
 import { INITIALIZED } from './raw-http.ts';
 

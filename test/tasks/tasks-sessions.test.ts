@@ -1,5 +1,4 @@
 /** Sessions with a task: named in the URL, in a header, or when the gateway is started. */
-
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { beforeAll, describe, expect, it } from 'vitest';

@@ -1,5 +1,4 @@
 /** `controls = ["toolsets"]`: a model enables any number of toolsets, and every server is one. */
-
 import { describe, expect, it } from 'vitest';
 import {
   allDoors,

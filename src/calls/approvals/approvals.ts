@@ -3,7 +3,6 @@
  * any time. The person at the client is asked only if the configuration says so, or on stdio: over HTTP anyone who has the
  * token of an agent can answer in that person's place. The first decision counts.
  */
-
 import { randomBytes } from 'node:crypto';
 import { GatewayError, messageOf } from '../../base/errors.ts';
 import type { EventSink } from '../../base/events.ts';

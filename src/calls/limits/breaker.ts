@@ -3,7 +3,6 @@
  * at once. Then a single call tries it. The pauses grow for as long as those attempts fail too. While only the calls of
  * one agent have failed, only that agent is kept from calling: its requests may be the reason.
  */
-
 import { backoffDelay } from '../../base/backoff.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { NoFault } from '../../sources/tickets.ts';

@@ -2,7 +2,6 @@
  * The compiled limits for one agent's calls to one entry: those of the agent, the tool and the server, plus the
  * server's circuit breaker. A call that stays within its limits only increments counters here.
  */
-
 import { GatewayError, toGatewayError } from '../../base/errors.ts';
 import { findMember } from '../../protocol/json.ts';
 import { join, type Parts, sizeOf } from '../../protocol/parts.ts';

@@ -2,7 +2,6 @@
  * Decides which limits apply to which calls. Counters belong to a server, a tool or an agent and outlive the
  * configuration that sets their limits. A limiter is compiled from them once for each agent and entry.
  */
-
 import { BoundedMap } from '../../base/bounded-map.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { EventSink } from '../../base/events.ts';

@@ -2,7 +2,6 @@
  * Cuts results that are longer than `max_result` allows, and adds a note that says so and names the resource with the
  * rest. Only these results are parsed. Results within the limit are passed on as the bytes they arrived in.
  */
-
 import { GatewayError } from '../../base/errors.ts';
 import { isObject } from '../../base/objects.ts';
 import type { Entry } from '../../catalog/entry.ts';

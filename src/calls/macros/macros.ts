@@ -1,5 +1,4 @@
 /** Presents macros as if a server offered them: they are listed in the catalog, limited and audited like any tool. */
-
 import { GatewayError } from '../../base/errors.ts';
 import { getOrMake, memo } from '../../base/memo.ts';
 import { didYouMean } from '../../base/text.ts';

@@ -1,7 +1,6 @@
 /**
  * Runs a macro: its steps run one after the other, each as a call of the same caller, until one fails or all are done.
  */
-
 import { GatewayError, messageOf, toGatewayError } from '../../base/errors.ts';
 import { memo } from '../../base/memo.ts';
 import type { Catalog } from '../../catalog/catalog.ts';

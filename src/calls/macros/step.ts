@@ -1,5 +1,4 @@
 /** One step of a macro. The answer of its call becomes a value that later steps can refer to. */
-
 import { GatewayError } from '../../base/errors.ts';
 import { ASKS, legacyResult } from '../../protocol/bridge.ts';
 import type { Sink } from '../../protocol/contract.ts';

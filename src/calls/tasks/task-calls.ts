@@ -2,7 +2,6 @@
  * Requests that may start an MCP task, and requests about one. They translate between the ids that the client knows and
  * the ids of the server.
  */
-
 import { GatewayError } from '../../base/errors.ts';
 import type { Sink, SourceRequest } from '../../protocol/contract.ts';
 import { type Message, tokenOf } from '../../protocol/message.ts';

@@ -4,7 +4,6 @@
  * which principal started which, because the legacy era lists tasks and sends notifications about them without a
  * subscription.
  */
-
 import { GatewayError, toGatewayError } from '../../base/errors.ts';
 import type { ServerConfig } from '../../config/servers.ts';
 import type { Sink, Ticket } from '../../protocol/contract.ts';

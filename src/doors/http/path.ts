@@ -1,5 +1,4 @@
 /** Paths of URLs, and the base path that a door is mounted at. */
-
 import { GatewayError } from '../../base/errors.ts';
 import { percentDecoded } from '../../base/text.ts';
 

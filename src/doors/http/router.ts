@@ -1,5 +1,4 @@
 /** Maps a path to its route. Dispatch, `Allow` and CORS all use one table of routes. */
-
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BoundedMap } from '../../base/bounded-map.ts';
 import { percentDecoded } from '../../base/text.ts';

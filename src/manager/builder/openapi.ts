@@ -1,5 +1,4 @@
 /** Reads an OpenAPI document (3.0 and 3.1, JSON and YAML) into operations that can become tools. */
-
 import { GatewayError, messageOf } from '../../base/errors.ts';
 import { isObject, toObject } from '../../base/objects.ts';
 import { percentDecoded } from '../../base/text.ts';

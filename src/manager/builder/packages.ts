@@ -3,7 +3,6 @@
  * the registry, compared with its checksum, and read. Nothing of it is installed or run: a source distribution of Python
  * would run its own code if pip fetched it, so the index is asked directly.
  */
-
 import { createHash } from 'node:crypto';
 import { open, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
 /** A registry from a folder of `server.json` files, with version 0.1 of the interface: for networks without the official one. */
-
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import { join } from 'node:path';

@@ -2,7 +2,6 @@
  * The valid tokens and their agents: BEARER_TOKEN, the tokens of the configuration, and those of `toolgate agents`,
  * whose file is watched. Only their hashes are kept.
  */
-
 import { messageOf } from '../../../base/errors.ts';
 import { sha256 } from '../../../base/hash.ts';
 import { isSameValue } from '../../../base/objects.ts';

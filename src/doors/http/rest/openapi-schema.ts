@@ -2,7 +2,6 @@
  * JSON Schemas of tools for programs that understand OpenAPI better than JSON Schema. Only keywords of OpenAPI 3.1
  * remain, and references are replaced by their targets. Only schemas that refer to themselves become components.
  */
-
 import { isObject, type JsonObject } from '../../../base/objects.ts';
 import { DEFINITIONS, schemaChildren } from '../../../base/schema-children.ts';
 import { percentDecoded } from '../../../base/text.ts';

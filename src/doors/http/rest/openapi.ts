@@ -2,7 +2,6 @@
  * The tools of a view as an OpenAPI 3.1 document. It has one operation for each tool and no others, because clients
  * turn every operation into a tool.
  */
-
 import { sha256 } from '../../../base/hash.ts';
 import { type JsonObject, toObject } from '../../../base/objects.ts';
 import { VERSION } from '../../../base/version.ts';
