@@ -29,3 +29,14 @@ it('a helper that two folders use is in support/', () => {
   });
   expect(crossing).toEqual([]);
 });
+
+it('a file that replaces the intervals of gateways has a process of its own, because modules keep theirs for all files', () => {
+  const config = readFileSync(join(root, '..', 'vitest.config.ts'), 'utf8');
+  const [, alone = ''] = /const ALONE = \[(.*?)\]/s.exec(config) ?? [];
+  const replacing = files.filter((path) => {
+    const text = path.endsWith('.test.ts') ? readFileSync(join(root, path), 'utf8') : '';
+    return /useFakeTimers\((?:\)|\{[^}]*'setInterval')/.test(text);
+  });
+  expect(replacing).not.toEqual([]);
+  expect(replacing.filter((path) => !alone.includes(`'test/${path}'`))).toEqual([]);
+});

@@ -32,7 +32,10 @@ describe('server/discover', () => {
           resources: { subscribe: true, listChanged: true },
           prompts: { listChanged: true },
           completions: {},
-          extensions: { 'io.modelcontextprotocol/tasks': {} },
+          extensions: {
+            'io.modelcontextprotocol/tasks': {},
+            'io.modelcontextprotocol/skills': { directoryRead: true },
+          },
           logging: {},
         },
         ttlMs: expect.any(Number),
