@@ -23,6 +23,7 @@ describe('the test runner', { timeout: 60_000 }, () => {
         '  d.test.js: now (it rains)',
         'Unsteady, passed only when run again alone:',
         '  c.test.js: depends on the weather',
+        '    rain',
         'Failed:',
         '  b.test.js: breaks',
         '    this one is broken',
