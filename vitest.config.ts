@@ -126,6 +126,7 @@ const ALONE = [
   'src/base/backoff.test.ts',
   'test/http/http-streams.test.ts',
   'test/policy/seeing.test.ts',
+  'test/resilience/stall-controls.test.ts',
   'test/dashboard/page-sessions.test.ts',
   'test/modern-clients/modern-streams.test.ts',
 ];

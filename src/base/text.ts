@@ -84,7 +84,7 @@ function editDistance(a: string, b: string, most: number): number {
     const from = Math.max(1, i - most);
     const to = Math.min(b.length, i + most);
     const letter = a.charCodeAt(i - 1);
-    const letterBefore = a.charCodeAt(i - 2);
+    const letterBefore = i > 1 ? a.charCodeAt(i - 2) : 0;
     current[from - 1] = from === 1 ? Math.min(i, beyond) : beyond;
     let least = beyond;
     for (let j = from; j <= to; j++) {
