@@ -68,8 +68,8 @@ const WIDE = [
   'test/dashboard/keyboard.test.ts',
 ];
 /**
- * The usual run takes all files in `src`, these files, and every third one of the others in each folder: another third with
- * every commit. What is not among these is tested, in its main lines, by a file that is.
+ * The usual run takes all files in `src`, these files, and every fourth one of the others in each folder: others with every
+ * commit. What is not among these is tested, in its main lines, by a file that is.
  */
 const EVERY_RUN: Readonly<Record<string, string>> = {
   activation: 'activation surface',
@@ -117,6 +117,8 @@ const LONGER = [
   'test/tool-folders/many-namespaces.test.ts',
   'test/clients/conformance-client.test.ts',
   'test/clients/conformance-skills.test.ts',
+  'test/manager/manager-killed.test.ts',
+  'test/cli/init-killed.test.ts',
 ];
 /** These need a process of their own: they replace clocks that modules keep, or measure code that other tests have warmed up. */
 const ALONE = [
@@ -152,11 +154,13 @@ const notNow = folders.flatMap(({ name: folder }, i) => {
     .filter((file) => file.endsWith('.test.ts') && !always.includes(file.slice(0, -'.test.ts'.length)))
     .map((file) => `test/${folder}/${file}`)
     .filter((file) => !WIDE.includes(file));
-  return inTurn.filter((_, j) => (Number(process.env.SEED) + i + j) % 3 !== 0);
+  return inTurn.filter((_, j) => (Number(process.env.SEED) + i + j) % 4 !== 0);
 });
 /** Whether files were named on the command line: those are run. */
 const isNamed = process.argv.some((argument) => /\.test\.ts$/.test(argument));
-const narrow = isWide || isNamed ? [] : [...WIDE, ...notNow];
+/** What the usual run of `.ci/run` has just proven, if its wide form is the same: scripts/same-in-wide.mjs. */
+const proven: readonly string[] = JSON.parse(process.env.TEST_PROVEN ?? '[]');
+const narrow = isNamed ? [] : isWide ? proven : [...WIDE, ...notNow];
 
 /** Tests load what scripts/vitest-setup.mjs compiled in place of the files in src/. */
 const compiledSources = {
@@ -181,7 +185,7 @@ export default defineConfig({
     watch: false,
     pool: 'forks',
     // Most tests wait most of the time. With processes everywhere they do not, and long tests measure memory and how quickly calls are answered.
-    maxWorkers: soak ? 2 : isWide ? 5 : 8,
+    maxWorkers: soak ? 2 : isWide ? 6 : 8,
     sequence: { sequencer: LongFirst },
     // Many times what a quiet machine needs.
     testTimeout: 180_000,
@@ -201,7 +205,10 @@ export default defineConfig({
               isolate: false,
             },
           },
-          { extends: true, test: { name: 'alone', include: ALONE } },
+          {
+            extends: true,
+            test: { name: 'alone', include: ALONE, exclude: [...configDefaults.exclude, ...narrow] },
+          },
         ],
   },
 });

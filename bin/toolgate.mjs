@@ -17,7 +17,7 @@ if (existsSync(main)) {
   // A client waits for the first answer, so sources are compared after it, or when the command is done.
   await Promise.race([running, new Promise((resolve) => setTimeout(resolve, 1_000).unref())]);
   // Looking at all sources would take as long as the rest of `--version`.
-  if (process.argv[2] !== '--version' && existsSync(staleness)) (await import(staleness.href)).warnIfStale();
+  if (process.argv[2] !== '--version' && existsSync(staleness)) await (await import(staleness.href)).warnIfStale();
   process.exitCode = await running;
 } else {
   console.error('Toolgate is not built yet; run `npm run build` in its folder.');

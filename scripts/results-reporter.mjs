@@ -46,6 +46,7 @@ export default class ResultsReporter {
       cut,
       ms: Math.round(module.diagnostic().duration),
       cpuMs: module.meta().cpuMs,
+      isWhole: module.meta().isWhole,
     });
   }
 

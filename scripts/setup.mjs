@@ -18,6 +18,7 @@ import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { SOURCES } from './sources.mjs';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -303,9 +304,6 @@ function readPackages(file) {
   const text = readText(file);
   return text === undefined ? undefined : JSON.parse(text).packages;
 }
-
-/** The folders that the build reads. */
-export const SOURCES = ['src', 'host', 'dashboard/src'];
 
 const PAGE = ['dashboard/index.html', 'dashboard/vite.config.ts'];
 

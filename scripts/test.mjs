@@ -18,6 +18,7 @@ import { ensureGoPrograms } from './go.mjs';
 import { ensurePrograms } from './programs.mjs';
 import { ensurePython } from './python.mjs';
 import { cpuMs, readResults } from './results.mjs';
+import { sameInWide } from './same-in-wide.mjs';
 import { ensureBuilt, ensureInstalled, ensureTestTools, root, run } from './setup.mjs';
 import { stopWithNpm } from './stop-with-npm.mjs';
 
@@ -65,6 +66,7 @@ const named = {
   Failed: [],
 };
 const resultFiles = [];
+let ranOnce = 0;
 let stoppedBy;
 let vitest;
 
@@ -142,11 +144,25 @@ async function runParts() {
   const wide = { name: 'wide', env: { WIDE: '1', PROCESSES: '1' }, deadlines: deadlinesOf('wide') };
   if (has('--soak')) return runPart({ name: 'soak', env: { SOAK: '1' }, deadlines: deadlinesOf('soak') });
   if (!has('--ci')) return runPart(has('--wide') ? wide : usual);
-  await runPart(usual);
+  const first = await runPart(usual);
   if (stoppedBy) return;
   if (total.failed > 0) return console.log('The wide tests were not run, because the usual ones failed.');
   // It depends on the machine how many of the wide tests there is time for. Those that are not run are named.
-  await runPart({ ...wide, deadlines: deadlinesOf('ci'), mayEndEarly: true });
+  const proven = provenBy(first);
+  ranOnce = proven.length;
+  const env = { ...wide.env, TEST_PROVEN: JSON.stringify(proven) };
+  await runPart({ ...wide, env, deadlines: deadlinesOf('ci'), mayEndEarly: true });
+}
+
+/** The files that the wide run need not run again: they passed whole, at the first attempt, and are the same there. */
+function provenBy({ files }) {
+  // If files are named, they are run as asked.
+  if (vitestArguments.length > 0) return [];
+  const whole = [...files].filter(([, { state, isWhole }]) => state === 'passed' && isWhole === true);
+  return sameInWide(
+    testRoot,
+    whole.map(([file]) => file),
+  );
 }
 
 function deadlinesOf(part) {
@@ -159,17 +175,21 @@ async function runPart(part) {
   const results = await runVitest(part, path, vitestArguments);
   const again = await runAgain(part, results);
   count(part, path, results, again);
+  return results;
 }
 
 /** Runs files that failed again, alone, to tell real failures from unsteady tests. */
 async function runAgain(part, { files, hasEnded }) {
   const failed = [...files].filter(([, { state }]) => state === 'failed' || state === 'running').map(([file]) => file);
   const isWorthIt = hasEnded && failed.length > 0 && failed.length <= MOST_RETRIED && part.name !== 'soak';
-  if (!isWorthIt || stoppedBy || Date.now() > part.deadlines[0]) return new Map();
+  // A busy machine runs into the first deadline, and is also where tests are unsteady. So it gets half of the time that is left.
+  const [stopAt, killAt] = part.deadlines;
+  const until = Math.max(stopAt, (Date.now() + killAt) / 2);
+  if (!isWorthIt || stoppedBy || Date.now() > until) return new Map();
   console.log(`Running again, alone: ${failed.join(', ')}`);
   const paths = failed.map((file) => join(testRoot, file));
   // By a variable, because projects of vitest do not follow the option.
-  const alone = { ...part, env: { ...part.env, VITEST_MAX_WORKERS: '1' } };
+  const alone = { ...part, env: { ...part.env, VITEST_MAX_WORKERS: '1' }, deadlines: [until, killAt] };
   const { files: again } = await runVitest(alone, newResults(`${part.name}-again`), paths);
   return again;
 }
@@ -304,6 +324,8 @@ function fail(message) {
 function finish() {
   for (const [heading, lines] of Object.entries(named))
     if (lines.length > 0) console.log(`\n${heading}:\n${lines.map((line) => `  ${line}`).join('\n')}`);
+  if (ranOnce > 0)
+    console.log(`\n${ranOnce} files were run once: nothing in them differs in the wide run, and they had passed.`);
   if (resultFiles.length > 0) console.log(`\nResults: ${resultFiles.map((path) => relative('', path)).join(', ')}`);
   const minutes = (performance.now() / 60_000).toFixed(1);
   console.log(`Took ${minutes} minutes, and ${Math.round(cpuMs() / 1_000)} seconds of CPU time in all processes.`);

@@ -7,7 +7,7 @@ import { expect, it } from 'vitest';
 import { childEnv } from '../support/child.ts';
 import { runCli } from '../support/cli.ts';
 import { tempFolder } from '../support/temp.ts';
-import { isWide } from '../support/wide.ts';
+import { isSoak, isWide } from '../support/wide.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../bin/toolgate.mjs', import.meta.url));
 const KILL_AT = new URL('../support/kill-at.mjs', import.meta.url).href;
@@ -61,6 +61,8 @@ function killed({ cwd, env }: Machine, args: readonly string[], at: { moment?: n
   });
 }
 
+/** A soak kills at every moment. */
+const MOST = isSoak ? 3_600_000 : 600_000;
 const INIT = ['--yes', '--point', '--move-secrets'];
 
 /** Only what is killed has to be a process. */
@@ -95,36 +97,44 @@ async function countMoments(args: readonly string[], one = machine()): Promise<n
   return count;
 }
 
-it('is undone byte for byte wherever it was killed', async () => {
-  const all = await countMoments(INIT);
-  for (const moment of moments(all, isWide ? Math.min(all, 60) : 4)) {
-    const one = machine();
-    const before = one.state();
-    await killed(one, INIT, { moment });
-    await requireUndone(one, before, `killed at moment ${moment} of ${all}`);
-  }
-}, 600_000);
+it(
+  'is undone byte for byte wherever it was killed',
+  async () => {
+    const all = await countMoments(INIT);
+    for (const moment of moments(all, isSoak ? all : isWide ? Math.min(all, 30) : 4)) {
+      const one = machine();
+      const before = one.state();
+      await killed(one, INIT, { moment });
+      await requireUndone(one, before, `killed at moment ${moment} of ${all}`);
+    }
+  },
+  MOST,
+);
 
-it('is undone although the undoing was killed, too', async () => {
-  const first = machine();
-  await killed(first, INIT, {});
-  const all = await countMoments(['--undo', '--yes'], first);
-  for (const moment of moments(all, isWide ? Math.min(all, 30) : 2)) {
-    const one = machine();
-    const before = one.state();
-    await killed(one, INIT, {});
-    await killed(one, ['--undo', '--yes'], { moment });
-    await requireUndone(one, before, `undoing killed at moment ${moment} of ${all}`);
-  }
-}, 600_000);
+it(
+  'is undone although the undoing was killed, too',
+  async () => {
+    const first = machine();
+    await killed(first, INIT, {});
+    const all = await countMoments(['--undo', '--yes'], first);
+    for (const moment of moments(all, isSoak ? all : isWide ? Math.min(all, 15) : 2)) {
+      const one = machine();
+      const before = one.state();
+      await killed(one, INIT, {});
+      await killed(one, ['--undo', '--yes'], { moment });
+      await requireUndone(one, before, `undoing killed at moment ${moment} of ${all}`);
+    }
+  },
+  MOST,
+);
 
-it.runIf(isWide)(
+it.runIf(isWide || isSoak)(
   'is undone byte for byte after a kill at any time',
   async () => {
     const began = performance.now();
     await killed(machine(), INIT, {});
     const whole = performance.now() - began;
-    for (let i = 0; i < 30; i++) {
+    for (let i = 0; i < (isSoak ? 30 : 10); i++) {
       const one = machine();
       const before = one.state();
       const ms = whole * (0.3 + 0.8 * Math.random());
@@ -132,5 +142,5 @@ it.runIf(isWide)(
       await requireUndone(one, before, `killed after ${ms} ms`);
     }
   },
-  600_000,
+  MOST,
 );

@@ -19,8 +19,10 @@ describe('README.md', () => {
       {
         demo: (text, _, printed) => {
           url = /listening on (\S+)/.exec(printed)![1]!;
-          // A server that is slow on the first start is up at once on later starts.
-          expect(printed).toMatch(toPattern(text.replace('python      starting', 'python …')));
+          // A server that is slow on the first start is up at once on later starts, and on a busy machine both folders may be slow.
+          const shown = text.replace('python      starting', 'python …');
+          const busy = printed.includes('… typescript  starting');
+          expect(printed).toMatch(toPattern(busy ? shown.replace('✓ typescript  1 tool', '… typescript …') : shown));
         },
         session: (text) => playSession(text, url),
       },

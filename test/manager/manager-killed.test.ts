@@ -13,7 +13,7 @@ import { waitFor } from '../support/processes.ts';
 import { createRandom } from '../support/random.ts';
 import { gitRepository } from '../support/repository.ts';
 import { useProcesses } from '../support/switch.ts';
-import { isWide } from '../support/wide.ts';
+import { isSoak, isWide } from '../support/wide.ts';
 
 useProcesses();
 
@@ -129,7 +129,8 @@ function requireWhole(dataDir: string, whole: ReadonlySet<string>): void {
   }
 }
 
-const KILLS = isWide ? 100 : 3;
+/** Every operation is cut more than twice in a wide run. */
+const KILLS = isSoak ? 100 : isWide ? 30 : 3;
 it(`leaves whole files and a core that answers, ${KILLS} times killed at random moments`, async () => {
   const random = createRandom();
   const files = { '.toolgate/tools/web/say.ts': code('one') };

@@ -11,7 +11,8 @@ const CONFIG = `
 class ByName {
   sort(files) { return files.sort((a, b) => (a.moduleId < b.moduleId ? -1 : 1)); }
 }
-export default { test: { globals: true, pool: 'forks', maxWorkers: 1, sequence: { sequencer: ByName } } };
+const exclude = ['**/node_modules/**', ...JSON.parse(process.env.TEST_PROVEN ?? '[]')];
+export default { test: { exclude, globals: true, pool: 'forks', maxWorkers: 1, sequence: { sequencer: ByName } } };
 `;
 export const PASSES = `it('one', () => {}); it('two', () => {});`;
 export const FAILS = `it('breaks', () => { throw new Error('this one is broken'); }); it('works', () => {});`;

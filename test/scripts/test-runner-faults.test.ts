@@ -10,6 +10,7 @@ describe('the test runner', { timeout: 60_000 }, () => {
   let late: Project;
   let blocked: Project;
   let lateWide: Project;
+  let lateUnsteady: Project;
   beforeAll(() => {
     const slow = `it('slow', () => new Promise((done) => setTimeout(done, 12_000)), 60_000); it('next', () => {});`;
     late = start({ a: PASSES, b: slow, c: PASSES }, '--deadlines=0.16,10');
@@ -17,6 +18,8 @@ describe('the test runner', { timeout: 60_000 }, () => {
     blocked = start({ a: PASSES, b: blocks, c: PASSES }, '--deadlines=0.16,0.2');
     const slowInWide = `it('one', () => new Promise((done) => setTimeout(done, process.env.WIDE ? 12_000 : 0)), 60_000);`;
     lateWide = start({ b: slowInWide, c: PASSES }, '--ci', '--deadlines=0.16,10');
+    const onlyWide = UNSTEADY.replace('if (existsSync', 'if (!process.env.WIDE || existsSync');
+    lateUnsteady = start({ a: onlyWide, b: slowInWide, c: PASSES }, '--ci', '--deadlines=0.16,10');
   });
 
   it('counts files whose process crashes, and errors outside of tests', async () => {
@@ -86,6 +89,14 @@ describe('the test runner', { timeout: 60_000 }, () => {
     expect(await start({ a: more }, '--ci').ended()).toEqual({ code: 0, lines: ['3 passed, 0 failed'] });
   });
 
+  it('runs no file a second time in CI that passed whole and is the same in the wide run', async () => {
+    const whole = `afterAll(({}, file) => { file.meta.isWhole = true; });`;
+    const tests = { a: whole + PASSES, b: `${whole} ${PASSES} // WIDE`, c: PASSES, d: whole + UNSTEADY };
+    const { ended, child } = start(tests, '--ci');
+    expect((await ended()).lines.at(-1)).toBe('13 passed, 0 failed, 1 unsteady');
+    expect(child.stdout()).toContain('\n1 files were run once: nothing in them differs in the wide run');
+  });
+
   it('does not run the wide tests in CI if the usual ones fail', async () => {
     const { ended, child } = start({ b: FAILS }, '--ci');
     expect((await ended()).lines.at(-1)).toBe('1 passed, 1 failed');
@@ -96,6 +107,12 @@ describe('the test runner', { timeout: 60_000 }, () => {
     const { code, lines } = await lateWide.ended();
     expect([code, lines.at(-1)]).toEqual([0, '3 passed, 0 failed, 2 not run']);
     expect(lines).toEqual(expect.arrayContaining(['Not run:', '  wide: c.test.js']));
+  });
+
+  it('runs a file that failed again after the soft deadline, too', async () => {
+    const { code, lines } = await lateUnsteady.ended();
+    expect([code, lines.at(-1)]).toEqual([0, expect.stringMatching(/ passed, 0 failed, 1 unsteady, \d+ not run$/)]);
+    expect(lines).toContain('  wide: a.test.js: depends on the weather');
   });
 
   it('keeps the results when it is stopped', async () => {

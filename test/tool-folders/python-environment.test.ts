@@ -22,7 +22,7 @@ interface Attempt {
 }
 
 const make = async (files: Files | string, attempt: Attempt = {}) => {
-  const { namespace = 'ns', signal = null, env = {}, installTimeout = 120_000, isolation = 'auto' } = attempt;
+  const { namespace = 'ns', signal = null, env = {}, installTimeout = patient(120_000), isolation = 'auto' } = attempt;
   const dataDir = attempt.dataDir ?? tempFolder();
   const folder = typeof files === 'string' ? files : tempFolder(files);
   const said: string[] = [];
