@@ -1,12 +1,12 @@
 /**
  * Large results come in buffers whose memory V8 counts, but does not keep in its heap. It collects young buffers after 32 MB of them. By
  * then their sum with the heap may be above the limit at which V8 marks the whole heap, which costs more than everything else about these
- * results: with servers on stdio, CPU per result of 1 MB was 2.9 to 3.9 ms in most processes and 1.7 ms in others, of the same program.
- * So young buffers are collected before that: 2.1 to 2.5 ms in all.
+ * results. The limit is near after many clients have been served at once, because young objects have more room then. So young buffers are
+ * collected before that: with servers on stdio, CPU per result of 1 MB is 0.5 to 0.6 ms in every process, and was 0.5 ms or 1.3 ms before.
  */
 
-/** Bytes of new buffers after which young ones are collected: half a millisecond, and rare enough that few buffers survive it twice. */
-const MOST = 16 * 1024 * 1024;
+/** Bytes of new buffers after which young ones are collected. That takes less than half a millisecond. */
+const MOST = 4 * 1024 * 1024;
 
 type Collect = (options: { readonly type: 'minor' }) => void;
 

@@ -179,6 +179,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     try {
       let goesOn = true;
       while (goesOn) goesOn = this.steps[this.at++]!(this);
+      if (this.watched !== null) this.watched.stopped();
     } catch (error) {
       this.refuse(error);
     }
@@ -202,7 +203,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
   /** Sends it to its source. */
   send(): void {
     this.begin();
-    if (this.watched !== null) this.watched.sent();
+    if (this.watched !== null) this.watched.sent(this.started);
     if (this.tracing !== null) {
       this.traceContext = this.tracing.sent(this.entry);
       if (this.traceContext !== null) stampTrace(this.message, this.traceContext.traceparent);
@@ -223,7 +224,8 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     if (this.isOver) return false;
     this.isOver = true;
     const { context, by } = this;
-    const ms = this.started === 0 ? 0 : performance.now() - this.started;
+    const now = this.started === 0 ? 0 : performance.now();
+    const ms = now - this.started;
     by.resultBytes += bytes;
     if (this.isCounted) this.counter!.end(outcome, ms, bytes, by.counter);
     else if (outcome === REFUSED) context.counters.refuse(by.counter, error!.code);
@@ -231,7 +233,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     this.tracing?.ended(outcome, error, answer);
     this.limiter?.leave(this, outcome, error);
     context.audit.recorder?.ended(this, outcome, ms, error, answer, bytes);
-    if (this.watched !== null) this.watched.ended(outcome, error, answer, bytes);
+    if (this.watched !== null) this.watched.ended(outcome, error, answer, bytes, now);
     return true;
   }
 

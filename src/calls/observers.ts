@@ -106,16 +106,21 @@ export interface CallAudit {
   readonly before: boolean;
 }
 
-/** Watches one call, for a person who looks on. It is told in this order; only `ended` always comes. */
+/**
+ * Watches one call, for a person who looks on. It is told in this order; only `ended` always comes. A clock costs more than
+ * the rest of this, so those of the call are used where it has read one.
+ */
 export interface CallWatch {
   /** The name has been looked up. */
   found(): void;
+  /** Its steps have stopped for now: it waits, or an answer is to come. */
+  stopped(): void;
   /** It goes on after it has waited. `what` says for what: `approval`, `limits`, `audit`, or empty for something else. */
   resumed(what: string): void;
-  /** It is sent to its server. */
-  sent(): void;
-  /** `answer` is null if there is none, or if it was passed on while it came; `bytes` is its length. */
-  ended(outcome: number, error: GatewayError | null, answer: Parts | null, bytes: number): void;
+  /** It is sent to its server, at this time. */
+  sent(at: number): void;
+  /** `answer` is null if there is none, or if it was passed on while it came; `bytes` is its length. `at` is 0 if it did not begin. */
+  ended(outcome: number, error: GatewayError | null, answer: Parts | null, bytes: number, at: number): void;
   /** Whether it has to see the result whole. */
   readonly keepsResults: boolean;
 }

@@ -85,7 +85,16 @@ export function mayAsk(result: Parts): boolean {
 }
 
 function hasQuestionWords(bytes: Buffer): boolean {
-  return bytes.includes(REQUESTS) || bytes.includes(ESCAPE);
+  return hasRequests(bytes) || bytes.includes(ESCAPE);
+}
+
+/** A search looks for the first letter first. This one is rare, and the first of the whole word is everywhere. */
+function hasRequests(bytes: Buffer): boolean {
+  for (let at = bytes.indexOf(RARE); at >= 0; at = bytes.indexOf(RARE, at + 1)) {
+    const start = at - REQUESTS.length + RARE.length;
+    if (start >= 0 && bytes.toString('latin1', start, at + RARE.length) === REQUESTS) return true;
+  }
+  return false;
 }
 
 /** The same result. If it asks questions, the name of the server is in each. */
@@ -136,5 +145,6 @@ const NOTHING: Buffer = Buffer.alloc(0);
 const MESSAGE = Buffer.from('"message":');
 const META = Buffer.from('"_meta":');
 const REQUESTS = 'inputRequests';
+const RARE = 'Requests';
 const ESCAPE = '\\u';
 const SEAM = REQUESTS.length;

@@ -122,7 +122,7 @@ describe('the search over a catalog', () => {
     const text = 'Looks up something in a table with many columns and filters. '.repeat(20);
     const many = catalogOf({
       namespace: 'big',
-      tool: Array.from({ length: 400 }, (_, i) => ({ name: `tool_${i}`, description: `${text} ${i} x${i * 7}` })),
+      tool: Array.from({ length: 1_600 }, (_, i) => ({ name: `tool_${i}`, description: `${text} ${i} x${i * 7}` })),
     });
     let turns = 0;
     const counting = setImmediate(function turn() {

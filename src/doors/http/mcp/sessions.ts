@@ -103,9 +103,9 @@ export function createSessions(gateway: Gateway): Sessions {
 
   const isIdle = (session: Session) => session.lacksStream && session.peer.inFlight === 0;
 
-  function isOver(session: Session): boolean {
+  function isOver(session: Session, now: number): boolean {
     const { sessionTtl } = gateway.config.http;
-    return performance.now() - session.lastUse > Math.min(sessionTtl, session.copyTtl) && isIdle(session);
+    return now - session.lastUse > Math.min(sessionTtl, session.copyTtl) && isIdle(session);
   }
 
   function end(session: Session): void {
@@ -143,15 +143,16 @@ export function createSessions(gateway: Gateway): Sessions {
     },
     find(kind, id, identity, scope) {
       const session = sessions.get(id);
+      const now = performance.now();
       const isTheirs = session?.peer.principal === identity.principal && session.identity.agent === identity.agent;
-      if (!(session instanceof kind) || !isTheirs || !mayWorkOn(identity, session.task) || isOver(session)) {
+      if (!(session instanceof kind) || !isTheirs || !mayWorkOn(identity, session.task) || isOver(session, now)) {
         throw new GatewayError(
           'session_unknown',
           `The session is unknown or over. Start a new one with ${kind.beginning}.`,
         );
       }
       requireSame(session.namespace, scope);
-      session.lastUse = performance.now();
+      session.lastUse = now;
       session.peer.setClaims(identity.claims);
       if (identity !== session.identity && outlives(identity.credential, session.identity.credential))
         session.identity = identity;
@@ -174,8 +175,9 @@ export function createSessions(gateway: Gateway): Sessions {
       }
     },
     keepAlive(now) {
+      const passed = performance.now();
       for (const session of sessions.values()) {
-        if (isOver(session)) end(session);
+        if (isOver(session, passed)) end(session);
         else session.keepAlive(now, !isInvalid(session.identity.credential, now));
       }
     },
