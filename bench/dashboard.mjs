@@ -1,10 +1,13 @@
 // What a page of the dashboard costs the gateway: the same process without the dashboard, with it, and with an open page.
+// What goes on at other moments than a call costs most, because at this rate a process mostly sleeps. So nothing of what
+// came before may reach into a run: each begins with a change of the settings, and with a process that has become calm.
 
 import { readFileSync, writeFileSync } from 'node:fs';
-import { get } from 'node:http';
+import { Agent, get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stdioUpstreams } from './contenders.mjs';
-import { byChance, measure, measureGenerations, middle, ratio } from './measure.mjs';
+import { byChance, meanOf, measure, measureGenerations, middle, ratio } from './measure.mjs';
+import { cpuOf } from './processes.mjs';
 
 const TOOLS = 10_000;
 const SESSIONS = 1_000;
@@ -26,8 +29,9 @@ const WAYS = [
 
 /** What every view of the page listens to. */
 const TOPICS = ['ticks', 'servers', 'sessions', 'approvals', 'catalog', 'toolsets', 'logins'];
-/** How often the page asks for the rest. */
+/** How often it asks for the rest, and how long a run is, so that every run has one of these. */
 const ASKS_EVERY = 5_000;
+const WARM = 1_000;
 
 const KEY = 'the-operator-key-of-the-bench';
 const HEADERS = { authorization: `Bearer ${KEY}` };
@@ -35,7 +39,9 @@ const PATIENCE_MS = 60_000;
 
 export async function dashboardCalls(bench) {
   process.env.TOOLGATE_OPERATOR_KEY = KEY;
-  const { generations, rounds } = bench.plan.modern;
+  const { generations, rounds: most } = bench.plan.modern;
+  // A collection of old objects makes single runs much dearer, so that a median needs many.
+  const rounds = generations > 1 ? most + 1 : most;
   const upstreams = stdioUpstreams({ flags: ['--tools', String(TOOLS)] });
   const pages = new Map();
   const entries = WAYS.map(({ way, settings, topics }) => ({
@@ -47,15 +53,17 @@ export async function dashboardCalls(bench) {
     async enter(contender) {
       pages.get(contender.pid)?.close();
       pages.delete(contender.pid);
+      // A change leaves work behind, so every run comes after one.
+      if (textOf(contender, settings) === readFileSync(contender.config, 'utf8'))
+        await apply(contender, settings === ON ? OFF : ON);
       await apply(contender, settings);
       if (topics) pages.set(contender.pid, await openPage(contender, [...TOPICS, ...topics]));
       // What a page asks for when it opens is not what it costs.
-      await sleep(300);
+      await calm(contender);
     },
   }));
   const options = { kind: 'echo', callers: 16, rounds, order: byChance };
-  // As long as the page waits between its questions, so that every run has one.
-  const paced = { ...options, label: `${RATE} calls a second`, ms: ASKS_EVERY, perSecond: RATE, warm: { ms: 2_000 } };
+  const paced = { ...options, label: `${RATE} calls a second`, ms: ASKS_EVERY, perSecond: RATE, warm: { ms: WARM } };
   try {
     const { samples } = await measureGenerations(bench, Math.min(2, generations), entries, async (field) => ({
       samples: await measure(bench, field, paced),
@@ -69,24 +77,48 @@ export async function dashboardCalls(bench) {
 
 const MARK = '# settings of the run\n';
 
-/** Applies other settings. The time for that is not measured. */
-async function apply({ config, url }, settings) {
+function textOf({ config }, settings) {
   const [servers] = readFileSync(config, 'utf8').split(MARK);
-  const text = `${servers}${MARK}${settings}`;
-  if (readFileSync(config, 'utf8') === text) return;
-  writeFileSync(config, text);
+  return `${servers}${MARK}${settings}`;
+}
+
+/** Applies other settings. The time for that is not measured. */
+async function apply(contender, settings) {
+  const { config, url, pid } = contender;
+  writeFileSync(config, textOf(contender, settings));
+  // Otherwise it waits whether more is written.
+  process.kill(pid, 'SIGHUP');
   const wanted = settings === ON ? 200 : 404;
-  for (const until = Date.now() + PATIENCE_MS; Date.now() < until; await sleep(100)) {
+  for (const until = Date.now() + PATIENCE_MS; Date.now() < until; await sleep(20)) {
     const { status } = await fetch(`${new URL(url).origin}/admin/session`, { headers: HEADERS });
-    if (status === wanted) return sleep(500);
+    if (status === wanted) return;
   }
   throw new Error('The settings were not applied');
+}
+
+/** Microseconds of CPU within `LOOK_MS` of a process that does nothing but tell a page each second how it is. */
+const CALM = 3_000;
+const LOOK_MS = 100;
+const MOST_LOOKS = 30;
+
+/** Waits until a process has done what is left of a change. */
+async function calm({ pid }) {
+  let isCalm = false;
+  for (let looks = 0; looks < MOST_LOOKS; looks++) {
+    const before = cpuOf(pid);
+    await sleep(LOOK_MS);
+    const wasCalm = isCalm;
+    isCalm = cpuOf(pid) - before < CALM;
+    if (wasCalm && isCalm) return;
+  }
 }
 
 /** Does over HTTP what the page does: one stream of events, and the overview every few seconds. */
 async function openPage({ url }, topics) {
   const origin = new URL(url).origin;
-  const options = { headers: HEADERS, agent: false };
+  // As a browser, which keeps its connections.
+  const agent = new Agent({ keepAlive: true });
+  const options = { headers: HEADERS, agent };
   const ask = (path) =>
     new Promise((resolve, reject) => {
       get(`${origin}/admin/${path}`, options, (response) => {
@@ -108,12 +140,14 @@ async function openPage({ url }, topics) {
     close() {
       clearInterval(asking);
       stream.destroy();
+      agent.destroy();
     },
   };
 }
 
 function row({ way, label, most }, samples) {
-  const ofPlain = way === 'off' ? undefined : ratio(samples[way], samples.off, 'cpu');
+  const base = way === 'again' ? samples.off : meanOf(samples.off, samples.again);
+  const ofPlain = way === 'off' ? undefined : ratio(samples[way], base, 'cpu');
   return {
     label: `CPU per call, ${label}`,
     unit: 'us',

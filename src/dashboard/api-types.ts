@@ -290,6 +290,8 @@ export interface RecentCalls {
   readonly calls: readonly CallRow[];
   /** Calls that are no longer kept. */
   readonly skipped: number;
+  /** How many have ended since somebody began to look. */
+  readonly ended: number;
 }
 
 /** `GET /admin/calls/ID`; 404 when it is no longer kept. */
@@ -903,10 +905,11 @@ export interface StreamEvents {
   /** Once a second. */
   readonly ticks: Tick;
   /**
-   * New and ended calls, oldest first. Of more than people can read, those that went well are `skipped`: at most 40 of them are
-   * in a batch, and 200 calls in all. `GET /admin/calls` still has them.
+   * New and ended calls, oldest first. Of more than people can read, those that went well are `skipped`: about 50 of them are
+   * sent in a second, after the first 120, and 200 calls at once. `GET /admin/calls` still has them. `ended` is how many calls have ended, as there: who has
+   * asked since then has those that were skipped.
    */
-  readonly calls: { readonly calls: readonly CallRow[]; readonly skipped: number };
+  readonly calls: { readonly calls: readonly CallRow[]; readonly skipped: number; readonly ended: number };
   /** Servers of which something changed, and those that are gone. */
   readonly servers: { readonly changed: readonly ServerCard[]; readonly gone: readonly string[] };
   readonly sessions: SessionCounts;

@@ -63,6 +63,9 @@ export interface Api {
   close(): void;
 }
 
+/** Shared, because every call that is watched asks. */
+const NOT_RECORDED: types.Recording = { arguments: false, results: false, by: null, until: null };
+
 const MINUTE = 60_000;
 const MOST_ROWS = 500;
 const DEFAULT_ROWS = 100;
@@ -86,9 +89,7 @@ export function createApi(context: ApiContext): Api {
       };
     const { arguments: withArguments, results } = gateway.config.audit;
     const isOn = isAudited(gateway) && (withArguments || results);
-    return isOn
-      ? { arguments: withArguments, results, by: 'audit', until: null }
-      : { arguments: false, results: false, by: null, until: null };
+    return isOn ? { arguments: withArguments, results, by: 'audit', until: null } : NOT_RECORDED;
   }
 
   function stopRecording(): types.Recording {
@@ -169,6 +170,7 @@ export function createApi(context: ApiContext): Api {
     calls: ({ query }): types.RecentCalls => ({
       calls: calls.recent(numberOf(query, 'limit', DEFAULT_ROWS, MOST_CALLS)),
       skipped: calls.dropped,
+      ended: calls.endedCount,
     }),
     call({ parts: [id = ''] }) {
       const found = /^\d{1,15}$/.test(id) ? calls.find(Number(id)) : null;

@@ -19,23 +19,28 @@ function callOf(name: string, text = 'tea'): Call {
   } as unknown as Call;
 }
 
-const open = (values = false) =>
-  new LiveCalls({
+function open(values = false): LiveCalls {
+  const live = new LiveCalls({
     redact: (text) => text,
     recording: () => ({ arguments: values, results: values, by: null, until: null }),
     inFlight: () => 0,
   });
+  live.showNews(true);
+  return live;
+}
 
 function make(live: LiveCalls, name: string, text?: string): void {
   const watch = live.begin(callOf(name, text));
   watch.found();
-  watch.sent();
-  watch.ended(OK, null, null, 10);
+  const sent = performance.now();
+  watch.sent(sent);
+  watch.stopped();
+  watch.ended(OK, null, null, 10, sent + 2);
 }
 
 function fail(live: LiveCalls, name: string): void {
   const watch = live.begin(callOf(name));
-  watch.ended(FAILED, new GatewayError('source_unavailable', 'It is down.'), null, 0);
+  watch.ended(FAILED, new GatewayError('source_unavailable', 'It is down.'), null, 0, 0);
 }
 
 const named = (rows: readonly { readonly name: string }[]) => rows.map(({ name }) => name);
@@ -56,14 +61,19 @@ describe('the calls that somebody looks at', () => {
   it('shows the last calls that went well and all others, if there are more than anyone can read', () => {
     const live = open();
     fail(live, 'first');
-    for (const name of numbers(1, 50)) make(live, name);
+    for (const name of numbers(1, 120)) make(live, name);
     fail(live, 'middle');
-    for (const name of numbers(51, 60)) make(live, name);
-    const { calls, skipped } = live.news();
-    expect(named(calls)).toEqual(['first', ...numbers(21, 50), 'middle', ...numbers(51, 60)]);
-    expect(skipped).toBe(20);
-    expect(live.recent(100)).toHaveLength(62);
-    expect(live.news()).toEqual({ calls: [], skipped: 0 });
+    for (const name of numbers(121, 125)) make(live, name);
+    const { calls, skipped, ended } = live.news();
+    expect(ended).toBe(127);
+    expect(live.endedCount).toBe(127);
+    expect(named(calls)).toEqual(['first', ...numbers(6, 120), 'middle', ...numbers(121, 125)]);
+    expect(skipped).toBe(5);
+    expect(live.recent(200)).toHaveLength(127);
+    expect(live.news()).toEqual({ calls: [], skipped: 0, ended: 127 });
+    // Calls that go on coming as fast have less room.
+    for (const name of numbers(1, 120)) make(live, name);
+    expect(live.news()).toMatchObject({ skipped: 96 });
   });
 
   it('sends no endless batch if everything fails', () => {
@@ -76,11 +86,33 @@ describe('the calls that somebody looks at', () => {
 
   it('has no news for those who come later', () => {
     const live = open();
+    live.showNews(false);
     make(live, 'before');
-    live.forgetNews();
+    live.showNews(true);
     make(live, 'after');
     expect(named(live.news().calls)).toEqual(['after']);
     expect(named(live.recent(10))).toEqual(['after', 'before']);
+  });
+
+  it('measures a call by the clock that its pipeline has read, and a wait by its own', () => {
+    const live = open();
+    const before = Date.now();
+    make(live, 'quick');
+    const { at, steps, ms } = live.find(1)!;
+    expect(at).toBeGreaterThanOrEqual(before - 1);
+    expect(at).toBeLessThanOrEqual(Date.now() + 1);
+    expect(steps.map(({ step }) => step)).toEqual(['lookup', 'server']);
+    expect(steps[1]!.to - steps[1]!.from).toBeCloseTo(2, 1);
+    expect(ms).toBe(steps[1]!.to);
+    const watch = live.begin(callOf('held'));
+    watch.found();
+    watch.stopped();
+    const waited = performance.now();
+    watch.resumed('approval');
+    watch.sent(performance.now());
+    watch.stopped();
+    watch.ended(OK, null, null, 10, waited + 50);
+    expect(live.find(2)!.steps.map(({ step }) => step)).toEqual(['lookup', 'wait', 'server']);
   });
 
   it('drops the oldest calls when their arguments take more memory than allowed', () => {

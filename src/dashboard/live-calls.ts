@@ -4,7 +4,7 @@
  */
 import type { Call, CallWatcher } from '../calls/call.ts';
 import type { CallWatch } from '../calls/observers.ts';
-import type { CallDetail, CallRow, Recording, Tick } from './api-types.ts';
+import type { CallDetail, CallRow, Recording, StreamEvents, Tick } from './api-types.ts';
 import { rounded, WatchedCall } from './watched-call.ts';
 
 /** How many calls are kept, and how many seconds. */
@@ -16,9 +16,11 @@ const MOST_DURATIONS = 4_096;
 const MOST_VALUES = 16 * 1_024 * 1_024;
 /** A call that takes longer than this is shown before it has ended. Milliseconds. */
 const SLOW = 150;
-/** The most rows that are sent at once, and how many of them may be calls that went well: nobody reads quicker. */
+/** The most rows that are sent at once. */
 const MOST_ROWS = 200;
-const MOST_PLAIN = 40;
+/** How many calls that went well are shown when many come at once, and with each batch if that goes on: nobody reads quicker. */
+const BURST = 120;
+const STEADY = 12;
 
 export interface LiveCallsOptions {
   readonly redact: (text: string) => string;
@@ -38,12 +40,23 @@ export class LiveCalls implements CallWatcher {
   /** Calls of which something is new for those who look. */
   #news: WatchedCall[] = [];
   #skipped = 0;
+  /** How many calls that went well may be shown now. */
+  #room = BURST;
   #lastId = 0;
+  epoch = 0;
+  /** Whether calls are shown one by one. If not, nothing is collected for that. */
+  isShown = false;
   #valueBytes = 0;
   #second = emptySecond();
 
   constructor(options: LiveCallsOptions) {
     this.options = options;
+    this.setClock();
+  }
+
+  /** Dates of calls are made from the other clock, because every look at a clock costs. */
+  setClock(): void {
+    this.epoch = Date.now() - performance.now();
   }
 
   begin(call: Call): CallWatch {
@@ -84,15 +97,16 @@ export class LiveCalls implements CallWatcher {
   }
 
   #tell(call: WatchedCall): void {
+    if (!this.isShown) return;
     if (this.#news.length < MOST_CALLS) this.#news.push(call);
     else this.#skipped++;
   }
 
   /**
-   * What is new since the last time, oldest first, and how many calls were left out. Of more calls than people can read,
+   * What is new since the last time, oldest first, how many calls were left out, and how many have ended. Of more calls than people can read,
    * the first that went well are left out: `recent` still has them.
    */
-  news(): { readonly calls: readonly CallRow[]; readonly skipped: number } {
+  news(): StreamEvents['calls'] {
     const before = performance.now() - SLOW;
     for (const call of this.#running)
       if (!call.isShown && call.startedAt < before) {
@@ -100,21 +114,29 @@ export class LiveCalls implements CallWatcher {
         this.#tell(call);
       }
     const news = this.#news;
-    let left = news.reduce((count, call) => count + (call.isPlain ? 1 : 0), 0) - MOST_PLAIN;
+    const plain = news.reduce((count, call) => count + (call.isPlain ? 1 : 0), 0);
+    let left = plain - this.#room;
+    this.#room = Math.min(BURST, this.#room - Math.min(plain, this.#room) + STEADY);
     const shown = (left <= 0 ? news : news.filter((call) => !call.isPlain || left-- <= 0)).slice(-MOST_ROWS);
     const skipped = this.#skipped + news.length - shown.length;
     this.forgetNews();
-    return { calls: shown.map((call) => call.row()), skipped };
+    return { calls: shown.map((call) => call.row()), skipped, ended: this.#next };
   }
 
-  /** Nobody shows calls now. */
   forgetNews(): void {
-    this.#news = [];
+    if (this.#news.length > 0) this.#news = [];
     this.#skipped = 0;
+  }
+
+  /** Whether somebody is shown calls from now on. */
+  showNews(isShown: boolean): void {
+    this.isShown = isShown;
+    if (!isShown) this.forgetNews();
   }
 
   /** Ends the second. */
   tick(now: number): Tick {
+    this.setClock();
     const { durations, count, ...sums } = this.#second;
     const sorted = durations.subarray(0, count).sort();
     const at = (share: number) => (count === 0 ? null : rounded(sorted[Math.ceil(share * count) - 1]!));
@@ -138,6 +160,10 @@ export class LiveCalls implements CallWatcher {
     return all.slice(0, limit).map((call) => call.row());
   }
 
+  get endedCount(): number {
+    return this.#next;
+  }
+
   /** How many calls are no longer kept. */
   get dropped(): number {
     return this.#oldest;
@@ -151,7 +177,7 @@ export class LiveCalls implements CallWatcher {
   /** Nobody looks any more. Calls under way are forgotten, because their ends are not noticed. */
   rest(): void {
     this.#running.clear();
-    this.forgetNews();
+    this.showNews(false);
     this.#second = emptySecond();
   }
 

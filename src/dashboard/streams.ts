@@ -17,8 +17,12 @@ export const TOPICS: readonly StreamTopic[] = [
   ...(['ticks', 'calls', 'servers', 'sessions', 'approvals', 'catalog', 'logs', 'toolsets', 'logins'] as const),
 ];
 
-const FLUSH = 200;
-const SECOND = 1_000;
+/**
+ * While calls are shown, everything is sent at these moments. Otherwise there is one in a second, and one soon after something
+ * happened. Each other one would wake the gateway, and cost another write.
+ */
+const FLUSH = 250;
+const FLUSHES_A_SECOND = 4;
 const KEEPALIVE = 15_000;
 const MOST_STREAMS = 24;
 const MOST_LINES = 1_000;
@@ -66,10 +70,24 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
   const dirty = new Set<StreamTopic>();
   /** What was last sent of each server. */
   let servers = new Map<string, string>();
+  let flushing: NodeJS.Timeout | undefined;
+  let flushesASecond = 0;
+  let flushes = 0;
+  let soon: NodeJS.Timeout | null = null;
   let seconds = 0;
   let counts = '';
   let equipped = '';
   let stop: (() => void) | null = null;
+
+  function mark(...topics: readonly StreamTopic[]): void {
+    for (const topic of topics) dirty.add(topic);
+    flushSoon();
+  }
+
+  function flushSoon(): void {
+    if (calls.isShown || stop === null) return;
+    soon ??= setTimeout(sendNews, FLUSH).unref();
+  }
 
   function addLine(source: string, kind: LogRow['kind'], text: string): void {
     const shown = text.length > LONGEST_LINE ? `${text.slice(0, LONGEST_LINE)}…` : text;
@@ -78,6 +96,7 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
     if (lines.length >= 2 * MOST_LINES) lines.splice(0, lines.length - MOST_LINES);
     if (newLines.length < MOST_NEW_LINES) newLines.push(line);
     else skippedLines++;
+    flushSoon();
   }
 
   /** An observer: it notes what happened, and nothing else happens because of it. */
@@ -85,7 +104,7 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
     switch (name) {
       case 'source': {
         const { source, state, detail } = event as EventMap['source'];
-        dirty.add('servers').add('logins');
+        mark('servers', 'logins');
         addLine(source, 'state', detail === '' ? state : `${state}: ${detail}`);
         break;
       }
@@ -104,23 +123,23 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
         break;
       }
       case 'catalog':
-        dirty.add('catalog').add('servers').add('toolsets');
+        mark('catalog', 'servers', 'toolsets');
         break;
       case 'config': {
         const { ok, message } = event as EventMap['config'];
-        for (const topic of ['catalog', 'servers', 'toolsets', 'logins'] as const) dirty.add(topic);
+        mark('catalog', 'servers', 'toolsets', 'logins');
         addLine('toolgate', ok ? 'change' : 'failure', `configuration: ${message}`);
         break;
       }
       case 'admin': {
         const { act, detail, agent } = event as EventMap['admin'];
-        dirty.add('toolsets');
+        mark('toolsets');
         addLine('toolgate', 'change', [act, detail, agent].filter((one) => one !== '').join(' '));
         break;
       }
       case 'approval': {
         const { id, state, agent, tool, by, reason } = event as EventMap['approval'];
-        dirty.add('approvals');
+        mark('approvals');
         const why = reason === '' ? '' : ` (${reason})`;
         addLine('toolgate', 'change', `approval ${id} of "${tool}" for ${agent}: ${state} by ${by}${why}`);
         break;
@@ -155,8 +174,7 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
   function begin(): void {
     const stopLooking = gateway.lookOn({ calls, printed: (key, line) => addLine(key, 'output', line) });
     const stopHearing = gateway.events.listen(hear);
-    const flushing = setInterval(flush, FLUSH).unref();
-    const ticking = setInterval(second, SECOND).unref();
+    calls.setClock();
     const beating = setInterval(() => void beat(), KEEPALIVE).unref();
     servers = new Map(gateway.statuses().map((status) => [status.key, serverStamp(gateway, status)]));
     counts = JSON.stringify(sessionCounts(gateway));
@@ -165,7 +183,9 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
       stopLooking();
       stopHearing();
       clearInterval(flushing);
-      clearInterval(ticking);
+      flushesASecond = 0;
+      if (soon !== null) clearTimeout(soon);
+      soon = null;
       clearInterval(beating);
       calls.rest();
       dirty.clear();
@@ -175,7 +195,20 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
   }
 
   function leave(stream: OpenStream): void {
-    if (open.delete(stream) && open.size === 0) stop?.();
+    if (!open.delete(stream)) return;
+    if (open.size === 0) stop?.();
+    else setPace();
+  }
+
+  function setPace(): void {
+    const isShown = isWanted('calls');
+    calls.showNews(isShown);
+    const wanted = isShown ? FLUSHES_A_SECOND : 1;
+    if (wanted === flushesASecond) return;
+    clearInterval(flushing);
+    flushesASecond = wanted;
+    flushes = 0;
+    flushing = setInterval(flush, (FLUSH * FLUSHES_A_SECOND) / wanted).unref();
   }
 
   function send<Topic extends StreamTopic>(topic: Topic, data: StreamEvents[Topic]): void {
@@ -208,11 +241,17 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
   const isWanted = (topic: StreamTopic) => [...open].some(({ topics }) => topics.has(topic));
 
   function flush(): void {
-    // Rows are made only for those who show them.
-    if (isWanted('calls')) {
+    if (++flushes % flushesASecond === 0) second();
+    if (calls.isShown) {
       const news = calls.news();
       if (news.calls.length > 0 || news.skipped > 0) send('calls', news);
-    } else calls.forgetNews();
+    }
+    sendNews();
+  }
+
+  function sendNews(): void {
+    if (soon !== null) clearTimeout(soon);
+    soon = null;
     if (newLines.length > 0) {
       const batch = { lines: newLines, skipped: skippedLines };
       newLines = [];
@@ -238,11 +277,15 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
       send('servers', { changed: changed.map((status) => serverCard(gateway, status)), gone });
   }
 
-  /** Sessions come and go without an event, so they are compared. */
   function second(): void {
     send('ticks', calls.tick(Date.now()));
-    // Calls under way, checks and output change without an event.
-    if (++seconds % 2 === 0 && isWanted('servers')) sendServers();
+    // What changes without an event is compared, each half of it every other second.
+    if (++seconds % 2 === 0) {
+      if (isWanted('servers')) sendServers();
+    } else compareSessions();
+  }
+
+  function compareSessions(): void {
     if (isWanted('sessions')) {
       const value: SessionCounts = sessionCounts(gateway);
       const text = JSON.stringify(value);
@@ -279,6 +322,7 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
       const stream: OpenStream = { response, topics: new Set(topics), session };
       if (open.size === 0) begin();
       open.add(stream);
+      setPace();
       response.once('close', () => leave(stream));
       response.write(
         `retry: 2000\n\n${eventText('hello', { version: VERSION, time: Date.now(), replica: replicaOf(gateway) })}`,
@@ -290,7 +334,7 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
       }
     },
     changed(topic) {
-      if (open.size > 0) dirty.add(topic);
+      if (open.size > 0) mark(topic);
     },
     get size() {
       return open.size;

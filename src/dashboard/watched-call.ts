@@ -16,6 +16,8 @@ const LONGEST_VALUE = 16 * 1_024;
 
 /** Those for whom it is watched. */
 interface Onlookers {
+  /** The date at zero of the clock that measures times, in milliseconds. */
+  readonly epoch: number;
   readonly options: { readonly redact: (text: string) => string; recording(): Recording };
   ended(call: WatchedCall): void;
 }
@@ -30,15 +32,16 @@ const NO_WAITS: readonly Wait[] = [];
 
 export class WatchedCall implements CallWatch {
   readonly id: number;
-  readonly at = Date.now();
+  readonly at: number;
   readonly startedAt = performance.now();
   readonly #live: Onlookers;
   /** Null when it is over, so that its message can be freed. */
   #call: Call | null;
-  /** Milliseconds since it came in; -1 before. */
-  #foundAt = -1;
+  #isFound = false;
+  /** Milliseconds since it came in, when its steps stopped first, when it was sent, and since when it waits; -1 before. */
+  #stoppedAt = -1;
   #sentAt = -1;
-  #lastAt = 0;
+  #lastAt = -1;
   #waits: readonly Wait[] = NO_WAITS;
   #error: GatewayError | null = null;
   #isCut = false;
@@ -64,6 +67,7 @@ export class WatchedCall implements CallWatch {
     this.id = id;
     this.#call = call;
     this.#live = live;
+    this.at = Math.round(live.epoch + this.startedAt);
     this.bytesIn = call.message.bytes.length;
   }
 
@@ -72,8 +76,13 @@ export class WatchedCall implements CallWatch {
   }
 
   found(): void {
-    this.#foundAt = this.#since();
-    this.#lastAt = this.#foundAt;
+    this.#isFound = true;
+  }
+
+  stopped(): void {
+    if (this.#sentAt >= 0 || this.#call === null) return;
+    this.#lastAt = this.#since();
+    if (this.#stoppedAt < 0) this.#stoppedAt = this.#lastAt;
   }
 
   resumed(what: string): void {
@@ -82,18 +91,18 @@ export class WatchedCall implements CallWatch {
     this.#lastAt = now;
   }
 
-  sent(): void {
-    this.#sentAt = this.#since();
+  sent(at: number): void {
+    this.#sentAt = at - this.startedAt;
   }
 
   get keepsResults(): boolean {
     return this.#live.options.recording().results;
   }
 
-  ended(outcome: number, error: GatewayError | null, answer: Parts | null, bytes: number): void {
+  ended(outcome: number, error: GatewayError | null, answer: Parts | null, bytes: number, at: number): void {
     const call = this.#call;
     if (call === null) return;
-    this.ms = this.#since();
+    this.ms = at === 0 ? this.#since() : at - this.startedAt;
     this.outcome = outcome === REFUSED ? 'refused' : OUTCOMES[outcome]!;
     this.#error = error;
     this.bytesOut = bytes;
@@ -132,7 +141,8 @@ export class WatchedCall implements CallWatch {
 
   /** How long it waited for a person, also one who never approved it. That says nothing about how quick tools are. */
   get heldMs(): number {
-    if (this.#foundAt >= 0 && this.#sentAt < 0 && this.outcome !== 'cached') return this.ms - this.#lastAt;
+    if (this.#lastAt >= 0 && this.#sentAt < 0 && this.outcome !== 'cached') return this.ms - this.#lastAt;
+    if (this.#waits.length === 0) return 0;
     let sum = 0;
     for (const { from, to, what } of this.#waits) if (what === 'approval') sum += to - from;
     return sum;
@@ -201,7 +211,8 @@ export class WatchedCall implements CallWatch {
 
   #steps(): CallStep[] {
     const end = this.outcome === 'running' ? this.#since() : this.ms;
-    const found = this.#foundAt < 0 ? end : this.#foundAt;
+    // One that did not wait was sent as soon as it was found.
+    const found = this.#stoppedAt >= 0 ? this.#stoppedAt : this.#sentAt >= 0 ? this.#sentAt : end;
     const step = (name: CallStep['step'], from: number, to: number, detail: string): CallStep => ({
       step: name,
       from: rounded(from),
@@ -210,9 +221,9 @@ export class WatchedCall implements CallWatch {
     });
     const waits = this.#waits.map(({ from, to, what }) => step('wait', from, to, WAITS[what] ?? ''));
     // What it still waits for, or what ended it while it waited.
-    const isHeld = this.#foundAt >= 0 && this.#sentAt < 0 && end - this.#lastAt > 1;
+    const isHeld = this.#lastAt >= 0 && this.#sentAt < 0 && end - this.#lastAt > 1;
     return [
-      step('lookup', 0, found, this.#foundAt < 0 ? 'was not found, or is not allowed' : ''),
+      step('lookup', 0, found, !this.#isFound ? 'was not found, or is not allowed' : ''),
       ...waits,
       ...(isHeld ? [step('wait', this.#lastAt, end, '')] : []),
       ...(this.#sentAt < 0 ? [] : [step('server', this.#sentAt, end, this.#server)]),

@@ -10,6 +10,7 @@ import { openAdminStore } from '../../src/store/agents.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
+import { onePart } from '../support/wide.ts';
 
 const KEY = 'the-key-of-the-operator';
 const TOKEN = 'the-token-of-an-agent-0123456789';
@@ -429,8 +430,9 @@ describe('changing', () => {
     const second = await ask<types.AuditPage>(`audit?limit=2&before=${encodeURIComponent(first.cursor!)}`);
     expect(second.records[0]!.time <= first.records[1]!.time).toBe(true);
     expect(second.records.map(({ id }) => id)).not.toContain(first.records[1]!.id);
-    // Until a moment ago, because the gateway goes on to write.
-    const until = `until=${encodeURIComponent(new Date().toISOString())}`;
+    // Until the newest line that was read, because the gateway goes on to write, and writes what happened a moment later.
+    const before = Date.parse(first.records[0]!.time) - 1;
+    const until = `until=${encodeURIComponent(new Date(before).toISOString())}`;
     const all = (await ask<types.AuditPage>(`audit?${until}`)).records.map(({ id }) => id);
     const newest = await ask<types.AuditPage>(`audit?${until}&limit=${all.length - 1}`);
     const oldest = await ask<types.AuditPage>(`audit?${until}&before=${encodeURIComponent(newest.cursor!)}`);
@@ -573,18 +575,20 @@ it('no body makes an address fail unexpectedly', async () => {
   );
   const more = ['tools/a_echo', 'commands/explain', 'commands/list'].map((path) => ['POST', `/admin/${path}`] as const);
   const wrong: unknown[] = [];
-  for (const [method, path] of [...open, ...guarded, ...more])
-    for (const type of types)
-      for (const body of bodies) {
-        const response = await fetch(own.origin + path, {
-          method,
-          headers: { authorization: `Bearer ${KEY}`, 'content-type': type },
-          body,
-        });
-        const text = await response.text();
-        if (response.status === 500 || text.includes('failed unexpectedly'))
-          wrong.push([method, path, type, body.slice(0, 60), response.status, text.slice(0, 200)]);
-      }
+  const requests = [...open, ...guarded, ...more].flatMap(([method, path]) =>
+    types.flatMap((type) => bodies.map((body) => ({ method, path, type, body }))),
+  );
+  // Every address and every body is among a third of them, with other partners after the next commit.
+  for (const { method, path, type, body } of onePart(3, requests)) {
+    const response = await fetch(own.origin + path, {
+      method,
+      headers: { authorization: `Bearer ${KEY}`, 'content-type': type },
+      body,
+    });
+    const text = await response.text();
+    if (response.status === 500 || text.includes('failed unexpectedly'))
+      wrong.push([method, path, type, body.slice(0, 60), response.status, text.slice(0, 200)]);
+  }
   expect(wrong).toEqual([]);
 });
 

@@ -66,7 +66,7 @@ export async function linkTo(gateway: HttpGateway): Promise<string> {
 }
 
 export async function enterDashboard(browser: Any, gateway: HttpGateway, looks: Looks = {}): Promise<Dashboard> {
-  const { colours = 'light', width = 1280, height = 800, pastPolicy = false, permissions = [] } = looks;
+  const { colours = 'light', width = 1280, height = 800, pastPolicy = false, permissions } = looks;
   const context = await browser.newContext({
     viewport: { width, height },
     colorScheme: colours,
@@ -75,7 +75,8 @@ export async function enterDashboard(browser: Any, gateway: HttpGateway, looks: 
     bypassCSP: pastPolicy,
     timezoneId: 'UTC',
     locale: 'en-GB',
-    permissions: [...permissions],
+    // An empty list would refuse everything that a browser asks its user for.
+    ...(permissions !== undefined && { permissions: [...permissions] }),
   });
   const page = await context.newPage();
   page.setDefaultTimeout(30_000);

@@ -63,10 +63,16 @@ function Span({ value, change }: { value: string; change: (value: string) => voi
 }
 
 function toneOf({ kind, status }: AuditRow): Tone {
-  if (kind === 'denial') return 'bad';
+  if (kind === 'denial') return 'warn';
   if (kind === 'admin') return 'accent';
   if (status === 'ok') return 'good';
   return status === 'begun' ? '' : 'warn';
+}
+
+/** The status of a denial is its code, which is too long for a mark, and stands with the rule. */
+function outcomeOf({ kind, status }: AuditRow): string {
+  if (kind === 'admin') return 'admin';
+  return kind === 'denial' ? 'refused' : status?.replaceAll('_', ' ');
 }
 
 const COLUMNS: readonly Column<AuditRow>[] = [
@@ -84,7 +90,11 @@ const COLUMNS: readonly Column<AuditRow>[] = [
     key: 'status',
     title: 'Outcome',
     width: '96px',
-    cell: (row) => <Chip tone={toneOf(row)}>{row.kind === 'admin' ? 'admin' : row.status?.replaceAll('_', ' ')}</Chip>,
+    cell: (row) => (
+      <Chip tone={toneOf(row)} title={row.status}>
+        {outcomeOf(row)}
+      </Chip>
+    ),
   },
   { key: 'agent', title: 'Agent', width: 'minmax(60px, 0.7fr)', wide: true, cell: ({ agent }) => agent ?? '–' },
   {
@@ -114,7 +124,7 @@ const COLUMNS: readonly Column<AuditRow>[] = [
     title: 'Error or rule',
     width: 'minmax(90px, 1fr)',
     wide: 640,
-    cell: ({ error, rule, dry_run: dry }) => (
+    cell: ({ kind, status, error = kind === 'denial' ? status : undefined, rule, dry_run: dry }) => (
       <span class="muted">
         {[error, rule, dry ? `dry run: ${dry}` : ''].filter((one) => one !== undefined && one !== '').join(' · ')}
       </span>

@@ -1,7 +1,14 @@
 /** Calls as they happen. The list can be paused and filtered; a row opens with its steps, and with arguments and result where they are recorded. */
 import { effect, signal } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { CallDetail, CallOutcome, CallRow, RecentCalls, Recording } from '../../../src/dashboard/api-types.ts';
+import type {
+  CallDetail,
+  CallOutcome,
+  CallRow,
+  RecentCalls,
+  Recording,
+  StreamEvents,
+} from '../../../src/dashboard/api-types.ts';
 import { at, get, put, remove, replica } from '../api.ts';
 import { dayTime, duration, hasWords, number, plural, pretty, size, time, wordsOf } from '../format.ts';
 import { Icon } from '../icons.tsx';
@@ -24,16 +31,19 @@ const REFILL = 2_000;
 
 /** Kept while the page is open, so that a look at another view loses nothing. Newest first. */
 let kept = new Map<number, CallRow>();
+/** How many calls the stream left out that are not in the list. */
 let skipped = 0;
+/** How many calls had ended at the last batch of the stream, and when all that were kept were asked for. */
+let streamed = 0;
+let asked = 0;
 const drawn = signal(0);
 let planned = false;
 
-function take(rows: readonly CallRow[], more: number): void {
+function take(rows: readonly CallRow[]): void {
   for (const row of rows) {
     kept.delete(row.id);
     kept.set(row.id, row);
   }
-  skipped += more;
   if (kept.size > MOST * 1.5) kept = new Map([...kept].sort(([a], [b]) => a - b).slice(-MOST));
   if (planned) return;
   planned = true;
@@ -45,12 +55,25 @@ function take(rows: readonly CallRow[], more: number): void {
 
 const newest = (): readonly CallRow[] => [...kept.values()].sort((a, b) => b.id - a.id).slice(0, MOST);
 
+function takeBatch({ calls, skipped: more, ended }: StreamEvents['calls']): void {
+  // It counts from one again after a restart.
+  if (ended < streamed) asked = 0;
+  // A batch may come after an answer that has what it left out.
+  skipped += Math.min(more, Math.max(0, ended - asked));
+  streamed = ended;
+  take(calls);
+}
+
 /** Takes what the gateway keeps, also what the stream left out. */
 async function refill(limit: number): Promise<void> {
   const recent = await get<RecentCalls>('calls', { limit }).catch(() => null);
   if (recent === null) return;
-  const found = recent.calls.filter(({ id }) => !kept.has(id)).length;
-  take(recent.calls.toReversed(), -Math.min(skipped, found));
+  const { calls, ended } = recent;
+  if (limit >= MOST || calls.length < limit) {
+    asked = ended;
+    skipped = Math.min(skipped, Math.max(0, streamed - ended));
+  }
+  take(calls.toReversed());
 }
 
 // Ids are those of one replica.
@@ -60,6 +83,8 @@ effect(() => {
   if (now !== home && home !== null) {
     kept = new Map();
     skipped = 0;
+    streamed = 0;
+    asked = 0;
   }
   home = now;
 });
@@ -88,11 +113,11 @@ const COLUMNS: readonly Column<CallRow>[] = [
       </Chip>
     ),
   },
-  { key: 'agent', title: 'Agent', width: 'minmax(60px, 0.7fr)', wide: true, cell: ({ agent }) => agent },
+  { key: 'agent', title: 'Agent', width: 'minmax(60px, 0.85fr)', wide: true, cell: ({ agent }) => agent },
   {
     key: 'name',
     title: 'Tool',
-    width: 'minmax(110px, 2.6fr)',
+    width: 'minmax(110px, 2.3fr)',
     cell: ({ name, through }) => (
       <span title={through ? `${name}, through ${through}` : name}>
         <b>{name}</b>
@@ -100,14 +125,14 @@ const COLUMNS: readonly Column<CallRow>[] = [
       </span>
     ),
   },
-  { key: 'server', title: 'Server', width: 'minmax(60px, 0.7fr)', wide: 860, cell: ({ server }) => server },
+  { key: 'server', title: 'Server', width: 'minmax(60px, 0.8fr)', wide: 860, cell: ({ server }) => server },
   { key: 'ms', title: 'Took', width: '76px', right: true, cell: ({ ms }) => (ms === null ? '…' : duration(ms)) },
   { key: 'in', title: 'In', width: '60px', right: true, wide: 960, cell: ({ bytesIn }) => size(bytesIn) },
   { key: 'out', title: 'Out', width: '60px', right: true, wide: 700, cell: ({ bytesOut }) => size(bytesOut) },
   {
     key: 'limits',
     title: 'Why',
-    width: 'minmax(90px, 1fr)',
+    width: 'minmax(90px, 1.25fr)',
     wide: 640,
     cell: ({ limits, error }) => (
       <>
@@ -142,7 +167,7 @@ export function Calls() {
   const still = useRef<readonly CallRow[]>([]);
   const open = route.value.rest[0];
   useEffect(() => void refill(500), []);
-  useStream('calls', (batch) => take(batch.calls, batch.skipped));
+  useStream('calls', takeBatch);
   const version = drawn.value;
   const all = useMemo(newest, [version]);
   if (!isPaused) still.current = all;
@@ -163,9 +188,10 @@ export function Calls() {
   }, [isSearched]);
   const pause = () => {
     setPaused(!isPaused);
-    if (isPaused || skipped === 0) return;
+    if (isPaused) return;
+    const last = all[0]?.id ?? 0;
     void refill(MOST).then(() => {
-      still.current = newest();
+      still.current = newest().filter(({ id }) => id <= last);
     });
   };
   const rows = words.length === 0 ? source : source.filter((row) => hasWords(textOf(row), words));
@@ -185,7 +211,7 @@ export function Calls() {
         </button>
         <span class="sub small">
           {plural(rows.length, 'call')}
-          {skipped > 0 ? (
+          {skipped > 0 && !isPaused ? (
             <span title="More calls come than anyone can read. Pause or filter to see all of the last 2,000.">
               , {number(skipped)} more left out
             </span>

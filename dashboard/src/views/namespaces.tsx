@@ -213,7 +213,11 @@ function SecretsPanel({ rows, unusable, changed }: SecretsProperties) {
   const shown = rows.map((row) => ({ ...row, status: done[keyOf(row)] ?? row.status }));
   return (
     <Panel title="Secrets" sub="values are never shown" bare>
-      {unusable ? <p class="note warn">{unusable}</p> : null}
+      {unusable ? (
+        <div class="body">
+          <p class="note warn">{unusable}</p>
+        </div>
+      ) : null}
       {rows.length === 0 ? (
         <Empty title="No secrets are asked for" />
       ) : (

@@ -185,11 +185,14 @@ function totalsNow(): { readonly calls: number; readonly errors: number; readonl
   };
 }
 
+/** Characters: longer ones would take two lines of a card, and all cards of the row would grow. */
+const LONG_VALUE = 8;
+
 function Card({ title, value, sub }: { title: string; value: string; sub: string }) {
   return (
     <div class="card">
       <dt>{title}</dt>
-      <dd>
+      <dd class={value.length > LONG_VALUE ? 'long' : ''}>
         {value}
         <small title={sub}>{sub}</small>
       </dd>
