@@ -34,6 +34,8 @@ export interface ConnectionOwner {
   readonly lists: boolean;
   /** Whether the connection is no longer wanted. */
   readonly isClosed: boolean;
+  /** Whether the server has ever asked something outside the replies to requests, on any of its connections. */
+  readonly asksAnywhere: boolean;
   /** The connection exists, but cannot be used yet. */
   connected(connection: Connection): void;
   /** The handshake is done and the offer listed. The events below come only after this one. */
@@ -44,7 +46,7 @@ export interface ConnectionOwner {
   unsent(request: SourceRequest): Ticket | null;
   // These may come at any time.
   missed(): void;
-  asked(): void;
+  asked(isStray: boolean): void;
   idle(): void;
   notification(message: Message): void;
   note(text: string): void;
@@ -218,7 +220,7 @@ async function attempt(
     },
     unsent: (request) => (hasEntered ? owner.unsent(request) : null),
     missed: () => owner.missed(),
-    asked: () => owner.asked(),
+    asked: (isStray) => owner.asked(isStray),
     idle: () => owner.idle(),
     note: (text) => owner.note(text),
     notification: (message) => owner.notification(message),
@@ -288,7 +290,8 @@ async function connect(
   const agent = isOwn ? (owner.agent ?? '') : null;
   const login = vault.loginFor(key, launch, agent, isOwn ? owner.principal : null);
   if (sse) return (await import('./sse.ts')).openSse(launch, login, options, events);
-  return (await import('./http.ts')).openHttp(launch, login, options, events);
+  const asksAnywhere = () => owner.asksAnywhere;
+  return (await import('./http.ts')).openHttp(launch, login, { ...options, asksAnywhere }, events);
 }
 
 function reasonOf(error: unknown, startTimeout: number): string {

@@ -58,8 +58,8 @@ export interface ConnectionEvents {
   missed(): void;
   /** The request continues under the returned ticket, or was answered if there is none. */
   refused(request: SourceRequest, refusal: UpstreamRefusal): Ticket | null;
-  /** The server has asked its client something. */
-  asked(): void;
+  /** The server has asked its client something. `isStray`: on a channel that does not say which request it is about. */
+  asked(isStray: boolean): void;
   /** No request is pending any more. */
   idle(): void;
   /** Something odd that an operator should be able to see. */

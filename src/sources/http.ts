@@ -2,7 +2,6 @@
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { Launch } from '../config/launch.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
-import type { Message } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Wire } from '../protocol/rewrite.ts';
@@ -52,13 +51,18 @@ const MOST_REFUSALS = 3;
 export async function openHttp(
   launch: HttpLaunch,
   login: ServerLogin | null,
-  options: ConnectionOptions,
+  options: HttpOptions,
   events: ConnectionEvents,
 ): Promise<Connection> {
   const connector = await createConnector(new URL(launch.url), launch.tls, hostIn(launch));
   const calls = createHttpClient(connector, MOST_CALLS);
   const messages = createHttpClient(connector, MOST_MESSAGES);
   return new HttpConnection(launch, login, { calls, messages }, options, events);
+}
+
+interface HttpOptions extends ConnectionOptions {
+  /** Whether the server has asked something outside the replies to requests, on any of its connections. */
+  asksAnywhere(): boolean;
 }
 
 interface HttpClients {
@@ -92,19 +96,19 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
   #revision: string | null = null;
   /** Built once per change: all calls have the same headers. An error: a configured header cannot be sent. */
   #heads!: RequestHeads | Error;
-  /** Whether the server has asked something outside the replies to requests. */
-  #asksAnywhere = false;
+  readonly #asksAnywhere: () => boolean;
 
   constructor(
     launch: HttpLaunch,
     login: ServerLogin | null,
     clients: HttpClients,
-    options: ConnectionOptions,
+    options: HttpOptions,
     events: ConnectionEvents,
   ) {
     super(options, events);
     this.#login = login;
     this.#asksLogins = options.asksLogins === true;
+    this.#asksAnywhere = options.asksAnywhere;
     const { pathname, search } = new URL(launch.url);
     this.#launch = launch;
     this.#clients = clients;
@@ -202,20 +206,15 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
 
   // Most servers ask in the reply to the request that the question is about.
   override get asking(): number {
-    return this.#asksAnywhere ? super.asking : 0;
+    return this.#asksAnywhere() ? super.asking : 0;
   }
 
   override get askable(): number {
-    return this.#asksAnywhere ? super.askable : 0;
+    return this.#asksAnywhere() ? super.askable : 0;
   }
 
   override get atWork(): number {
-    return this.#asksAnywhere ? super.atWork : 0;
-  }
-
-  protected override asked(message: Message, id: number | null): void {
-    this.#asksAnywhere ||= id === null;
-    super.asked(message, id);
+    return this.#asksAnywhere() ? super.atWork : 0;
   }
 
   speak(era: Era, revision: string | null): void {

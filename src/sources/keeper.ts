@@ -34,8 +34,10 @@ export interface KeptServer {
   ): Ticket | null;
   /** Sends a request again that the server did not process; null if it was already sent again once. */
   again(request: SourceRequest): Ticket | null;
-  /** The server has asked its client something. */
-  asked(): void;
+  /** Whether it has ever asked something outside the replies to requests, on any of its connections. */
+  readonly asksAnywhere: boolean;
+  /** The server has asked its client something. `isStray`: on a channel that does not say which request it is about. */
+  asked(isStray: boolean): void;
   note(text: string): void;
   stderr(chunk: Buffer): void;
 }
@@ -342,8 +344,12 @@ export class ConnectionKeeper implements ConnectionOwner {
     this.#role.notification(message);
   }
 
-  asked(): void {
-    this.#server.asked();
+  get asksAnywhere(): boolean {
+    return this.#server.asksAnywhere;
+  }
+
+  asked(isStray: boolean): void {
+    this.#server.asked(isStray);
   }
 
   idle(): void {

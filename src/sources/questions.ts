@@ -18,8 +18,8 @@ import { questionCandidates } from './attribution.ts';
 import type { PendingRequest, PendingRequests } from './pending.ts';
 
 export interface QuestionEvents {
-  /** The server has asked its client something. */
-  asked(): void;
+  /** The server has asked its client something. `isStray`: on a channel that does not say which request it is about. */
+  asked(isStray: boolean): void;
   /** Something odd that an operator should be able to see. */
   note(text: string): void;
 }
@@ -80,7 +80,7 @@ export class Questions {
     else if (this.#open.size >= MOST_OPEN_QUESTIONS * Math.max(1, this.#requests.size))
       this.#reply(errorReply(key, unanswerable(method, 'too many questions are open already')));
     else {
-      this.#events.asked();
+      this.#events.asked(id === null);
       this.#open.set(key, null);
       const wait = relatedTask(message) === null ? UNCERTAIN : UNTIL_RESULT;
       this.#pass(message, capability, id, performance.now() + wait);

@@ -171,15 +171,11 @@ export abstract class RpcConnection implements Connection {
     }
     if (isResponse(message)) {
       if (this.channel?.settle(message) !== true) this.pending.settle(message);
-    } else if (isRequest(message)) this.asked(message, id);
+    } else if (isRequest(message)) this.questions.receive(message, id);
     else if (message.method === 'notifications/message') deliverLog(this.pending, message, id);
     else if (deliverNotification(this.pending, message, id)) return;
     else if (message.method === ACKNOWLEDGED) this.channel?.acknowledged(message);
     else if (!this.questions.hear(message)) this.events.notification(message);
-  }
-
-  protected asked(message: Message, id: number | null): void {
-    this.questions.receive(message, id);
   }
 
   /** The server sent something that is not a JSON-RPC message. */

@@ -87,6 +87,7 @@ class KeptServerSource implements ServerSource, KeptServer {
   isSse = false;
   /** Whether it has ever asked its client something. */
   #asks = false;
+  asksAnywhere = false;
   #mayProbe = true;
   /** Whether it has ended and is started again soon. Calls wait for that. */
   #isReturning = false;
@@ -505,7 +506,8 @@ class KeptServerSource implements ServerSource, KeptServer {
     return this.#retries.again(request);
   }
 
-  asked(): void {
+  asked(isStray: boolean): void {
+    this.asksAnywhere ||= isStray;
     if (!this.#asks && this.#abilities !== null) {
       this.#abilities = { ...this.#abilities, asks: true };
       this.#remember();

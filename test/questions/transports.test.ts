@@ -1,4 +1,5 @@
 /** Questions and resource updates over every transport of a legacy server. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { connectModernHttp } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
@@ -45,6 +46,20 @@ describe.each(SHARED_OVER)('a server over %s with share = "%s"', (over, share) =
       ),
     );
     expect(answers.map(jsonOf)).toEqual(clients.map((_, index) => said(`w${index}`)));
+    expect(clients.map(({ questions }) => questions.at(-1))).toEqual(['w0', 'w1', 'w2']);
+  });
+
+  // A call that came while another one is worked on would otherwise go to the same connection.
+  it('asks each about its own call, also if the server works for a while before it asks', async () => {
+    const { gateway } = await startPersonal(over, more);
+    const clients = await Promise.all([0, 1, 2].map(() => openLegacy(gateway)));
+    await clients[0]!.client.callTool({ name: 'ask', arguments: { word: 'first', stray: true } });
+    const calls = [];
+    for (const [index, { client }] of clients.entries()) {
+      calls.push(client.callTool({ name: 'ask', arguments: { word: `w${index}`, stray: true, after: 900 } }));
+      await sleep(300);
+    }
+    expect((await Promise.all(calls)).map(jsonOf)).toEqual(clients.map((_, index) => said(`w${index}`)));
     expect(clients.map(({ questions }) => questions.at(-1))).toEqual(['w0', 'w1', 'w2']);
   });
 
