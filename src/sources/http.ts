@@ -51,7 +51,7 @@ const MOST_REFUSALS = 3;
 export async function openHttp(
   launch: HttpLaunch,
   login: ServerLogin | null,
-  options: HttpOptions,
+  options: HttpConnectionOptions,
   events: ConnectionEvents,
 ): Promise<Connection> {
   const connector = await createConnector(new URL(launch.url), launch.tls, hostIn(launch));
@@ -60,7 +60,7 @@ export async function openHttp(
   return new HttpConnection(launch, login, { calls, messages }, options, events);
 }
 
-interface HttpOptions extends ConnectionOptions {
+interface HttpConnectionOptions extends ConnectionOptions {
   /** Whether the server has asked something outside the replies to requests, on any of its connections. */
   asksAnywhere(): boolean;
 }
@@ -102,7 +102,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     launch: HttpLaunch,
     login: ServerLogin | null,
     clients: HttpClients,
-    options: HttpOptions,
+    options: HttpConnectionOptions,
     events: ConnectionEvents,
   ) {
     super(options, events);
