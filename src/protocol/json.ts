@@ -158,22 +158,25 @@ function skipScalar(bytes: Buffer, at: number, end: number): number {
   }
 }
 
-// Objects and arrays. `open` says for each level whether it is an object.
+/** For each level of the value that is being skipped, whether it is an object. Used again: an array for every value would be garbage. */
+let open = new Uint8Array(256);
+
 function skipNested(bytes: Buffer, at: number, end: number, maxDepth: number): number {
-  const open: boolean[] = [];
+  let depth = 0;
   let i = at;
   for (;;) {
     // A value begins here.
     const c = bytes[i];
     if (c === 0x7b || c === 0x5b) {
       if (i >= end) fail(i, 'unexpected end');
-      if (open.length >= maxDepth) throw new DepthError(`nested deeper than ${maxDepth} levels at byte ${i}`);
+      if (depth >= maxDepth) throw new DepthError(`nested deeper than ${maxDepth} levels at byte ${i}`);
       const object = c === 0x7b;
       i = skipSpace(bytes, i + 1, end);
       if (i < end && bytes[i] === (object ? 0x7d : 0x5d)) {
         i++;
       } else {
-        open.push(object);
+        if (depth === open.length) open = grown(open);
+        open[depth++] = object ? 1 : 0;
         if (object) i = skipKey(bytes, i, end);
         continue;
       }
@@ -182,9 +185,8 @@ function skipNested(bytes: Buffer, at: number, end: number, maxDepth: number): n
     }
     // A value has ended here. Closes what ends with it, then continues with the next one.
     for (;;) {
-      const depth = open.length;
       if (depth === 0) return i;
-      const object = open[depth - 1]!;
+      const object = open[depth - 1] === 1;
       i = skipSpace(bytes, i, end);
       if (i >= end) fail(i, 'unexpected end');
       const d = bytes[i]!;
@@ -194,10 +196,16 @@ function skipNested(bytes: Buffer, at: number, end: number, maxDepth: number): n
         break;
       }
       if (d !== (object ? 0x7d : 0x5d)) fail(i, 'expected a comma or the end');
-      open.pop();
+      depth--;
       i++;
     }
   }
+}
+
+function grown(levels: Uint8Array): Uint8Array<ArrayBuffer> {
+  const more = new Uint8Array(2 * levels.length);
+  more.set(levels);
+  return more;
 }
 
 // Skips `"key" :`. Returns the start of the value.

@@ -149,9 +149,11 @@ async function openServer(
   limit: (server: Server) => void,
   secure: SecureListening | null,
 ): Promise<{ readonly server: Server; unfollow(): void }> {
+  // Loaded on first use, for the same reason as the door.
+  const { LIGHT_MESSAGES } = await import('./wire/light-messages.ts');
   const options = {
     maxHeaderSize: 16_384,
-    keepAliveTimeout: 65_000,
+    ...LIGHT_MESSAGES,
     headersTimeout: 10_000,
     requestTimeout: 60_000,
     // Node looks for connections that exceed these times only every 30 s otherwise.
@@ -159,7 +161,6 @@ async function openServer(
     // Node would silently drop a second Host or Authorization header. Joined values match nothing and are refused.
     joinDuplicateHeaders: true,
   };
-  // Loaded on first use, for the same reason as the door.
   if (secure === null) {
     const { createServer } = await import('node:http');
     const server = createServer(options);

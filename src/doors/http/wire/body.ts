@@ -10,6 +10,7 @@ import type { Message } from '../../../protocol/message.ts';
 import { readMessage, requireUniqueKeys } from '../../../protocol/read.ts';
 import { withHeaderTrace } from '../../../protocol/trace.ts';
 import { encodingProblem } from './content-types.ts';
+import { type BodyListener, LightRequest } from './light-messages.ts';
 import type { Fail } from './reply.ts';
 
 /** One POST in progress. */
@@ -89,6 +90,8 @@ export function createBodyReader(
     done(post, post.rest === null ? first : Buffer.concat([first, ...post.rest.parts], post.size));
   }
 
+  const listener: BodyListener = { part: onData, end: onEnd };
+
   return (post) => {
     const request: PostRequest = post.request;
     if (Number(request.headers['content-length'] ?? 0) > limit()) {
@@ -107,6 +110,7 @@ export function createBodyReader(
       return;
     }
     request[POST] = post;
+    if (request instanceof LightRequest && request.giveBody(listener)) return;
     request.on('data', onData);
     request.on('end', onEnd);
     request.on('error', ignore);

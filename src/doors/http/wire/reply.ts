@@ -4,12 +4,17 @@ import type { ResultStream } from '../../../protocol/contract.ts';
 import { toBytes } from '../../../protocol/json.ts';
 import { type Reply, replyLength, replyText, writeReply } from '../../../protocol/rpc.ts';
 import type { Backpressure } from './backpressure.ts';
+import { LightResponse } from './light-messages.ts';
 
 /** Answers with an error. `headers` belong in the reply. */
 export type Fail = (response: ServerResponse, error: unknown, headers: readonly string[]) => void;
 
 /** A page of another site must not embed data, nor a browser take it for something else. */
 const AS_DATA = ['x-content-type-options', 'nosniff', 'cross-origin-resource-policy', 'same-origin'] as const;
+
+/** The same as lines, with the type. */
+const JSON_HEADERS =
+  'x-content-type-options: nosniff\r\ncross-origin-resource-policy: same-origin\r\ncontent-type: application/json\r\n';
 
 /** Sends JSON. `backpressure` is for replies that may be large. */
 export function sendReply(
@@ -20,9 +25,11 @@ export function sendReply(
   backpressure: Backpressure | null = null,
 ): void {
   if (response.headersSent || response.destroyed) return;
+  const text = replyText(reply);
+  const isUsual = status === 200 && headers.length === 0 && text !== null && response instanceof LightResponse;
+  if (isUsual && response.sendShort(JSON_HEADERS, text)) return;
   const length = String(replyLength(reply));
   response.writeHead(status, [...headers, ...AS_DATA, 'content-type', 'application/json', 'content-length', length]);
-  const text = replyText(reply);
   // Node sends headers and a string body in one write.
   if (text !== null) {
     response.end(text, 'latin1');
