@@ -30,13 +30,16 @@ interface Wait {
 
 const NO_WAITS: readonly Wait[] = [];
 
+/** Used again for another call when nobody is shown this one any more, because objects that live for seconds cost most to collect. */
 export class WatchedCall implements CallWatch {
-  readonly id: number;
-  readonly at: number;
-  readonly startedAt = performance.now();
   readonly #live: Onlookers;
+  id = 0;
+  at = 0;
+  startedAt = 0;
+  /** Its place among those under way. */
+  place = 0;
   /** Null when it is over, so that its message can be freed. */
-  #call: Call | null;
+  #call: Call | null = null;
   #isFound = false;
   /** Milliseconds since it came in, when its steps stopped first, when it was sent, and since when it waits; -1 before. */
   #stoppedAt = -1;
@@ -51,7 +54,7 @@ export class WatchedCall implements CallWatch {
   isShown = false;
   ms = 0;
   outcome: CallOutcome = 'running';
-  bytesIn: number;
+  bytesIn = 0;
   bytesOut = 0;
   // Filled in when it ends.
   #agent = '';
@@ -63,12 +66,27 @@ export class WatchedCall implements CallWatch {
   #through: string | null = null;
   #trace: string | null = null;
 
-  constructor(id: number, call: Call, live: Onlookers) {
-    this.id = id;
-    this.#call = call;
+  constructor(live: Onlookers) {
     this.#live = live;
-    this.at = Math.round(live.epoch + this.startedAt);
+  }
+
+  begin(id: number, call: Call, place: number): void {
+    this.id = id;
+    this.startedAt = performance.now();
+    this.at = Math.round(this.#live.epoch + this.startedAt);
+    this.place = place;
+    this.#call = call;
+    this.#isFound = false;
+    this.#stoppedAt = -1;
+    this.#sentAt = -1;
+    this.#lastAt = -1;
+    this.#waits = NO_WAITS;
+    this.#error = null;
+    this.#isCut = false;
+    this.isShown = false;
+    this.outcome = 'running';
     this.bytesIn = call.message.bytes.length;
+    this.bytesOut = 0;
   }
 
   #since(): number {
