@@ -233,12 +233,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     this.tracing?.ended(outcome, error, answer);
     this.limiter?.leave(this, outcome, error);
     context.audit.recorder?.ended(this, outcome, ms, error, answer, bytes);
-    const { watched } = this;
-    if (watched !== null) {
-      // It may watch another call from now on.
-      this.watched = null;
-      watched.ended(outcome, error, answer, bytes, now);
-    }
+    if (this.watched !== null) this.watched.ended(outcome, error, answer, bytes, now);
     return true;
   }
 

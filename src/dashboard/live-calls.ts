@@ -37,7 +37,6 @@ export class LiveCalls implements CallWatcher {
   #oldest = 0;
   #next = 0;
   readonly #running: WatchedCall[] = [];
-  readonly #spare: WatchedCall[] = [];
   /** The number of the first call that those who look have not been told of, and how many since then did not go well. */
   #untold = 0;
   #odd = 0;
@@ -53,19 +52,22 @@ export class LiveCalls implements CallWatcher {
   #second = emptySecond();
   readonly #durations = new Float64Array(MOST_DURATIONS);
 
+  recording: Recording;
+
   constructor(options: LiveCallsOptions) {
     this.options = options;
-    this.setClock();
+    this.recording = options.recording();
+    this.renew();
   }
 
-  /** Dates of calls are made from the other clock, because every look at a clock costs. */
-  setClock(): void {
+  /** Dates of calls are made from the other clock, and what is recorded is known, because every look at these costs. */
+  renew(): void {
     this.epoch = Date.now() - performance.now();
+    this.recording = this.options.recording();
   }
 
   begin(call: Call): CallWatch {
-    const watched = this.#spare.pop() ?? new WatchedCall(this);
-    watched.begin(++this.#lastId, call, this.#running.length);
+    const watched = new WatchedCall(++this.#lastId, call, this, this.#running.length);
     this.#running.push(watched);
     if (!this.isBusy) this.#tell?.();
     return watched;
@@ -92,7 +94,11 @@ export class LiveCalls implements CallWatcher {
   }
 
   #keep(call: WatchedCall): void {
-    if (this.#next - this.#oldest === MOST_CALLS) this.#dropOldest();
+    // Objects of seconds ago are in no cache any more: they are looked at only if they may have values.
+    if (this.#next - this.#oldest === MOST_CALLS) {
+      if (this.#valueBytes > 0) this.#dropOldest();
+      else this.#oldest++;
+    }
     this.#kept[this.#next++ % MOST_CALLS] = call;
     this.#valueBytes += call.valueBytes;
     while (this.#valueBytes > MOST_VALUES) this.#dropOldest();
@@ -100,11 +106,8 @@ export class LiveCalls implements CallWatcher {
 
   #dropOldest(): void {
     const place = this.#oldest++ % MOST_CALLS;
-    const call = this.#kept[place]!;
-    this.#valueBytes -= call.valueBytes;
-    call.forgetValues();
+    this.#valueBytes -= this.#kept[place]!.valueBytes;
     this.#kept[place] = null;
-    this.#spare.push(call);
   }
 
   /** Those that are kept, oldest first. */
@@ -159,7 +162,7 @@ export class LiveCalls implements CallWatcher {
 
   /** Ends the second. */
   tick(now: number): Tick {
-    this.setClock();
+    this.renew();
     const sums = this.#second;
     const count = Math.min(sums.calls, MOST_DURATIONS);
     const sorted = this.#durations.subarray(0, count).sort();

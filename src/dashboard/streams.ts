@@ -172,7 +172,7 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
   function begin(): void {
     const stopLooking = gateway.lookOn({ calls, printed: (key, line) => addLine(key, 'output', line) });
     const stopHearing = gateway.events.listen(hear);
-    calls.setClock();
+    calls.renew();
     const counting = setInterval(second, SECOND).unref();
     const beating = setInterval(() => void beat(), KEEPALIVE).unref();
     servers = new Map(gateway.statuses().map((status) => [status.key, serverStamp(gateway, status)]));
