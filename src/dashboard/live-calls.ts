@@ -36,6 +36,7 @@ export class LiveCalls implements CallWatcher {
   /** The numbers of the oldest that is kept, and of the next one. */
   #oldest = 0;
   #next = 0;
+  /** In no order: each knows its place. */
   readonly #running: WatchedCall[] = [];
   /** The number of the first call that those who look have not been told of, and how many since then did not go well. */
   #untold = 0;
@@ -51,7 +52,7 @@ export class LiveCalls implements CallWatcher {
   #valueBytes = 0;
   #second = emptySecond();
   readonly #durations = new Float64Array(MOST_DURATIONS);
-
+  /** What is kept of calls besides their figures. */
   recording: Recording;
 
   constructor(options: LiveCallsOptions) {
@@ -116,8 +117,8 @@ export class LiveCalls implements CallWatcher {
   }
 
   /**
-   * What is new since the last time, oldest first, how many calls were left out, and how many have ended. Of more calls than people can read,
-   * the first that went well are left out: `recent` still has them.
+   * What is new since the last time, oldest first, how many calls were left out, and how many have ended. Of more calls than
+   * people can read, the first that went well are left out: `recent` still has them.
    */
   news(): StreamEvents['calls'] {
     const before = performance.now() - SLOW;
