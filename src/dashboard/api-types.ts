@@ -897,7 +897,7 @@ export interface ReloadReport {
 
 /**
  * `GET /admin/events?topics=ticks,calls,servers,sessions,approvals,catalog,logs,toolsets,logins`: a stream of events, for
- * `EventSource`. Each name is a topic with its data. They come in batches, a few times a second.
+ * `EventSource`. Each name is a topic with its data. They come in batches: soon after something happened, and once a second.
  */
 export interface StreamEvents {
   /** First, and after a reconnection. Then come `servers`, `sessions`, `approvals` and `catalog` as they are now. */
@@ -905,9 +905,10 @@ export interface StreamEvents {
   /** Once a second. */
   readonly ticks: Tick;
   /**
-   * New and ended calls, oldest first. Of more than people can read, those that went well are `skipped`: about 50 of them are
-   * sent in a second, after the first 120, and 200 calls at once. `GET /admin/calls` still has them. `ended` is how many calls have ended, as there: who has
-   * asked since then has those that were skipped.
+   * New and ended calls, oldest first: soon, or once a second while more than about 50 calls come in a second. Of more than
+   * people can read, those that went well are `skipped`: about 50 of them are sent in a second, after the first 120, and 200
+   * calls at once. `GET /admin/calls` still has them. `ended` is how many calls have ended, as there: who has asked since then
+   * has those that were skipped.
    */
   readonly calls: { readonly calls: readonly CallRow[]; readonly skipped: number; readonly ended: number };
   /** Servers of which something changed, and those that are gone. */

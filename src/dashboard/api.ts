@@ -96,6 +96,7 @@ export function createApi(context: ApiContext): Api {
     recorded = null;
     clearTimeout(forgetting);
     calls.forgetValues();
+    calls.renew();
     return recording();
   }
 
@@ -148,6 +149,7 @@ export function createApi(context: ApiContext): Api {
       clearTimeout(forgetting);
       forgetting = setTimeout(stopRecording, asked.minutes * MINUTE).unref();
       act('recording_started', `${asked.minutes} minutes`, session);
+      calls.renew();
       return recording();
     },
     stopRecording({ session }) {

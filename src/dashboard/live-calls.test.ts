@@ -25,7 +25,7 @@ function open(values = false): LiveCalls {
     recording: () => ({ arguments: values, results: values, by: null, until: null }),
     inFlight: () => 0,
   });
-  live.showNews(true);
+  live.showNews(() => {});
   return live;
 }
 
@@ -71,24 +71,59 @@ describe('the calls that somebody looks at', () => {
     expect(skipped).toBe(5);
     expect(live.recent(200)).toHaveLength(127);
     expect(live.news()).toEqual({ calls: [], skipped: 0, ended: 127 });
-    // Calls that go on coming as fast have less room.
-    for (const name of numbers(1, 120)) make(live, name);
-    expect(live.news()).toMatchObject({ skipped: 96 });
+    // Calls that go on coming as fast have less room, also in smaller batches.
+    live.tick(0);
+    for (const name of numbers(1, 60)) make(live, name);
+    expect(named(live.news().calls)).toEqual(numbers(11, 60));
+    fail(live, 'last');
+    for (const name of numbers(61, 70)) make(live, name);
+    expect(live.news()).toMatchObject({ calls: [{ name: 'last' }], skipped: 10 });
   });
 
-  it('sends no endless batch if everything fails', () => {
+  it('tells at once of each call, but not while more come than anyone can read', () => {
     const live = open();
-    for (const name of numbers(1, 3_000)) fail(live, name);
-    const { calls, skipped } = live.news();
-    expect(calls).toHaveLength(200);
-    expect(skipped).toBe(2_800);
+    let told = 0;
+    live.showNews(() => told++);
+    make(live, 'one');
+    expect(told).toBe(2);
+    for (const name of numbers(1, 100)) make(live, name);
+    live.tick(0);
+    told = 0;
+    for (const name of numbers(1, 10)) make(live, name);
+    expect(told).toBe(0);
+    live.tick(1);
+    make(live, 'alone');
+    expect(told).toBe(2);
+  });
+
+  it('shows a slow call before it ends, and again when it has ended', async () => {
+    const live = open();
+    const watch = live.begin(callOf('slow'));
+    make(live, 'quick');
+    expect(named(live.news().calls)).toEqual(['quick']);
+    expect(live.isAwaited).toBe(true);
+    await expect.poll(() => live.news().calls).toMatchObject([{ name: 'slow', outcome: 'running' }]);
+    expect(live.isAwaited).toBe(false);
+    watch.ended(OK, null, null, 10, performance.now());
+    expect(live.news().calls).toMatchObject([{ name: 'slow', outcome: 'ok' }]);
+  });
+
+  it('knows which calls are under way, in whatever order they end', () => {
+    const live = open();
+    const held = Array.from({ length: 5 }, (_, i) => live.begin(callOf(`held${i}`)));
+    for (const i of [1, 4, 0]) held[i]!.ended(OK, null, null, 10, performance.now());
+    const running = () => named(live.recent(9).filter(({ outcome }) => outcome === 'running'));
+    expect(running()).toEqual(['held3', 'held2']);
+    for (const i of [2, 3]) held[i]!.ended(OK, null, null, 10, performance.now());
+    expect(running()).toEqual([]);
+    expect(live.recent(9)).toHaveLength(5);
   });
 
   it('has no news for those who come later', () => {
     const live = open();
-    live.showNews(false);
+    live.showNews(null);
     make(live, 'before');
-    live.showNews(true);
+    live.showNews(() => {});
     make(live, 'after');
     expect(named(live.news().calls)).toEqual(['after']);
     expect(named(live.recent(10))).toEqual(['after', 'before']);

@@ -18,9 +18,9 @@ const MOST_VALUES = 16 * 1_024 * 1_024;
 const SLOW = 150;
 /** The most rows that are sent at once. */
 const MOST_ROWS = 200;
-/** How many calls that went well are shown when many come at once, and with each batch if that goes on: nobody reads quicker. */
+/** How many calls that went well are shown when many come at once, and in each second if that goes on: nobody reads quicker. */
 const BURST = 120;
-const STEADY = 12;
+const STEADY = 50;
 
 export interface LiveCallsOptions {
   readonly redact: (text: string) => string;
@@ -36,50 +36,70 @@ export class LiveCalls implements CallWatcher {
   /** The numbers of the oldest that is kept, and of the next one. */
   #oldest = 0;
   #next = 0;
-  readonly #running = new Set<WatchedCall>();
-  /** Calls of which something is new for those who look. */
-  #news: WatchedCall[] = [];
-  #skipped = 0;
+  /** In no order: each knows its place. */
+  readonly #running: WatchedCall[] = [];
+  /** The number of the first call that those who look have not been told of, and how many since then did not go well. */
+  #untold = 0;
+  #odd = 0;
   /** How many calls that went well may be shown now. */
   #room = BURST;
   #lastId = 0;
   epoch = 0;
-  /** Whether calls are shown one by one. If not, nothing is collected for that. */
-  isShown = false;
+  /** Called when there is something new. Null if calls are not shown one by one. */
+  #tell: (() => void) | null = null;
+  /** Whether more came in the last second than anyone can read. Then nobody is told of each one. */
+  isBusy = false;
   #valueBytes = 0;
   #second = emptySecond();
+  readonly #durations = new Float64Array(MOST_DURATIONS);
+  /** What is kept of calls besides their figures. */
+  recording: Recording;
 
   constructor(options: LiveCallsOptions) {
     this.options = options;
-    this.setClock();
+    this.recording = options.recording();
+    this.renew();
   }
 
-  /** Dates of calls are made from the other clock, because every look at a clock costs. */
-  setClock(): void {
+  /** Dates of calls are made from the other clock, and what is recorded is known, because every look at these costs. */
+  renew(): void {
     this.epoch = Date.now() - performance.now();
+    this.recording = this.options.recording();
   }
 
   begin(call: Call): CallWatch {
-    const watched = new WatchedCall(++this.#lastId, call, this);
-    this.#running.add(watched);
+    const watched = new WatchedCall(++this.#lastId, call, this, this.#running.length);
+    this.#running.push(watched);
+    if (!this.isBusy) this.#tell?.();
     return watched;
   }
 
   ended(call: WatchedCall): void {
-    this.#running.delete(call);
+    const last = this.#running.pop()!;
+    if (last !== call) {
+      this.#running[call.place] = last;
+      last.place = call.place;
+    }
     const second = this.#second;
     second.calls++;
     second.bytesIn += call.bytesIn;
     second.bytesOut += call.bytesOut;
-    if (call.outcome === 'refused') second.refused++;
-    else if (call.outcome !== 'ok' && call.outcome !== 'cached' && call.outcome !== 'cancelled') second.errors++;
-    if (second.count < MOST_DURATIONS) second.durations[second.count++] = call.ms - call.heldMs;
+    if (!call.isPlain) {
+      this.#odd++;
+      if (call.outcome === 'refused') second.refused++;
+      else if (call.outcome !== 'cancelled') second.errors++;
+    }
+    if (second.calls <= MOST_DURATIONS) this.#durations[second.calls - 1] = call.ms - call.heldMs;
     this.#keep(call);
-    this.#tell(call);
+    if (!this.isBusy) this.#tell?.();
   }
 
   #keep(call: WatchedCall): void {
-    if (this.#next - this.#oldest === MOST_CALLS) this.#dropOldest();
+    // Objects of seconds ago are in no cache any more: they are looked at only if they may have values.
+    if (this.#next - this.#oldest === MOST_CALLS) {
+      if (this.#valueBytes > 0) this.#dropOldest();
+      else this.#oldest++;
+    }
     this.#kept[this.#next++ % MOST_CALLS] = call;
     this.#valueBytes += call.valueBytes;
     while (this.#valueBytes > MOST_VALUES) this.#dropOldest();
@@ -96,49 +116,57 @@ export class LiveCalls implements CallWatcher {
     return Array.from({ length: this.#next - this.#oldest }, (_, i) => this.#kept[(this.#oldest + i) % MOST_CALLS]!);
   }
 
-  #tell(call: WatchedCall): void {
-    if (!this.isShown) return;
-    if (this.#news.length < MOST_CALLS) this.#news.push(call);
-    else this.#skipped++;
-  }
-
   /**
-   * What is new since the last time, oldest first, how many calls were left out, and how many have ended. Of more calls than people can read,
-   * the first that went well are left out: `recent` still has them.
+   * What is new since the last time, oldest first, how many calls were left out, and how many have ended. Of more calls than
+   * people can read, the first that went well are left out: `recent` still has them.
    */
   news(): StreamEvents['calls'] {
     const before = performance.now() - SLOW;
-    for (const call of this.#running)
-      if (!call.isShown && call.startedAt < before) {
-        call.isShown = true;
-        this.#tell(call);
-      }
-    const news = this.#news;
-    const plain = news.reduce((count, call) => count + (call.isPlain ? 1 : 0), 0);
-    let left = plain - this.#room;
-    this.#room = Math.min(BURST, this.#room - Math.min(plain, this.#room) + STEADY);
-    const shown = (left <= 0 ? news : news.filter((call) => !call.isPlain || left-- <= 0)).slice(-MOST_ROWS);
-    const skipped = this.#skipped + news.length - shown.length;
-    this.forgetNews();
-    return { calls: shown.map((call) => call.row()), skipped, ended: this.#next };
+    const shown = this.#running.filter((call) => !call.isShown && call.startedAt < before).slice(-MOST_ROWS);
+    for (const call of shown) call.isShown = true;
+    const ended = this.#next;
+    const from = Math.max(this.#untold, this.#oldest);
+    // From the last one back, only as far as there is one to show.
+    let count = 0;
+    for (let at = ended - 1; at >= from && shown.length < MOST_ROWS && (this.#room > 0 || this.#odd > 0); at--) {
+      const call = this.#kept[at % MOST_CALLS]!;
+      if (!call.isPlain) this.#odd--;
+      else if (this.#room > 0) this.#room--;
+      else continue;
+      shown.push(call);
+      count++;
+    }
+    const skipped = ended - this.#untold - count;
+    this.#forgetNews();
+    return { calls: shown.reverse().map((call) => call.row()), skipped, ended };
   }
 
-  forgetNews(): void {
-    if (this.#news.length > 0) this.#news = [];
-    this.#skipped = 0;
+  /** Whether a call is under way that may have to be shown soon, before it ends. */
+  get isAwaited(): boolean {
+    return this.isShown && !this.isBusy && this.#running.some(({ isShown }) => !isShown);
   }
 
-  /** Whether somebody is shown calls from now on. */
-  showNews(isShown: boolean): void {
-    this.isShown = isShown;
-    if (!isShown) this.forgetNews();
+  get isShown(): boolean {
+    return this.#tell !== null;
+  }
+
+  #forgetNews(): void {
+    this.#untold = this.#next;
+    this.#odd = 0;
+  }
+
+  /** Whether somebody is shown calls from now on: `tell` is called when there is something new, unless that would be too often. */
+  showNews(tell: (() => void) | null): void {
+    if (this.#tell === null) this.#forgetNews();
+    this.#tell = tell;
   }
 
   /** Ends the second. */
   tick(now: number): Tick {
-    this.setClock();
-    const { durations, count, ...sums } = this.#second;
-    const sorted = durations.subarray(0, count).sort();
+    this.renew();
+    const sums = this.#second;
+    const count = Math.min(sums.calls, MOST_DURATIONS);
+    const sorted = this.#durations.subarray(0, count).sort();
     const at = (share: number) => (count === 0 ? null : rounded(sorted[Math.ceil(share * count) - 1]!));
     const tick: Tick = {
       t: now,
@@ -149,6 +177,8 @@ export class LiveCalls implements CallWatcher {
       p99: at(0.99),
     };
     this.#second = emptySecond();
+    this.#room = Math.min(BURST, this.#room + STEADY);
+    this.isBusy = sums.calls > STEADY;
     this.ticks.push(tick);
     if (this.ticks.length > MOST_TICKS) this.ticks.shift();
     return tick;
@@ -174,11 +204,11 @@ export class LiveCalls implements CallWatcher {
     return call === undefined ? null : call.detail();
   }
 
-  /** Nobody looks any more. Calls under way are forgotten, because their ends are not noticed. */
+  /** Nobody looks any more. */
   rest(): void {
-    this.#running.clear();
-    this.showNews(false);
+    this.showNews(null);
     this.#second = emptySecond();
+    this.isBusy = false;
   }
 
   /** Forgets arguments and results. */
@@ -189,13 +219,5 @@ export class LiveCalls implements CallWatcher {
 }
 
 function emptySecond() {
-  return {
-    calls: 0,
-    errors: 0,
-    refused: 0,
-    bytesIn: 0,
-    bytesOut: 0,
-    count: 0,
-    durations: new Float64Array(MOST_DURATIONS),
-  };
+  return { calls: 0, errors: 0, refused: 0, bytesIn: 0, bytesOut: 0 };
 }

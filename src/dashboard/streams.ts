@@ -18,11 +18,11 @@ export const TOPICS: readonly StreamTopic[] = [
 ];
 
 /**
- * While calls are shown, everything is sent at these moments. Otherwise there is one in a second, and one soon after something
- * happened. Each other one would wake the gateway, and cost another write.
+ * Everything is sent once in a second, and soon after something happened. Each other moment would wake the gateway, and cost
+ * another write. Milliseconds.
  */
-const FLUSH = 250;
-const FLUSHES_A_SECOND = 4;
+const SECOND = 1_000;
+const SOON = 150;
 const KEEPALIVE = 15_000;
 const MOST_STREAMS = 24;
 const MOST_LINES = 1_000;
@@ -37,6 +37,8 @@ interface OpenStream {
   readonly response: ServerResponse;
   readonly topics: ReadonlySet<StreamTopic>;
   readonly session: PageSession;
+  /** What is sent to it next, in one write. */
+  text: string;
 }
 
 export interface Streams {
@@ -70,9 +72,6 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
   const dirty = new Set<StreamTopic>();
   /** What was last sent of each server. */
   let servers = new Map<string, string>();
-  let flushing: NodeJS.Timeout | undefined;
-  let flushesASecond = 0;
-  let flushes = 0;
   let soon: NodeJS.Timeout | null = null;
   let seconds = 0;
   let counts = '';
@@ -85,8 +84,7 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
   }
 
   function flushSoon(): void {
-    if (calls.isShown || stop === null) return;
-    soon ??= setTimeout(sendNews, FLUSH).unref();
+    if (soon === null && stop !== null) soon = setTimeout(flush, SOON).unref();
   }
 
   function addLine(source: string, kind: LogRow['kind'], text: string): void {
@@ -174,7 +172,8 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
   function begin(): void {
     const stopLooking = gateway.lookOn({ calls, printed: (key, line) => addLine(key, 'output', line) });
     const stopHearing = gateway.events.listen(hear);
-    calls.setClock();
+    calls.renew();
+    const counting = setInterval(second, SECOND).unref();
     const beating = setInterval(() => void beat(), KEEPALIVE).unref();
     servers = new Map(gateway.statuses().map((status) => [status.key, serverStamp(gateway, status)]));
     counts = JSON.stringify(sessionCounts(gateway));
@@ -182,8 +181,7 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
     stop = () => {
       stopLooking();
       stopHearing();
-      clearInterval(flushing);
-      flushesASecond = 0;
+      clearInterval(counting);
       if (soon !== null) clearTimeout(soon);
       soon = null;
       clearInterval(beating);
@@ -197,28 +195,30 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
   function leave(stream: OpenStream): void {
     if (!open.delete(stream)) return;
     if (open.size === 0) stop?.();
-    else setPace();
+    else showCalls();
   }
 
-  function setPace(): void {
-    const isShown = isWanted('calls');
-    calls.showNews(isShown);
-    const wanted = isShown ? FLUSHES_A_SECOND : 1;
-    if (wanted === flushesASecond) return;
-    clearInterval(flushing);
-    flushesASecond = wanted;
-    flushes = 0;
-    flushing = setInterval(flush, (FLUSH * FLUSHES_A_SECOND) / wanted).unref();
+  function showCalls(): void {
+    calls.showNews(isWanted('calls') ? flushSoon : null);
   }
 
   function send<Topic extends StreamTopic>(topic: Topic, data: StreamEvents[Topic]): void {
-    const streams = [...open].filter(({ topics }) => topics.has(topic));
-    if (streams.length === 0) return;
-    const text = eventText(topic, data);
-    for (const stream of streams) {
-      const { response } = stream;
+    let text: string | null = null;
+    for (const stream of open) {
+      if (!stream.topics.has(topic)) continue;
+      if (topic === 'calls' && stream.response.writableLength > FULL) continue;
+      text ??= eventText(topic, data);
+      stream.text += text;
+    }
+  }
+
+  function write(): void {
+    for (const stream of open) {
+      const { response, text } = stream;
+      if (text === '') continue;
+      stream.text = '';
       if (response.writableLength > LOST) response.destroy();
-      else if (response.writableLength <= FULL || topic !== 'calls') response.write(text);
+      else response.write(text);
     }
   }
 
@@ -241,17 +241,18 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
   const isWanted = (topic: StreamTopic) => [...open].some(({ topics }) => topics.has(topic));
 
   function flush(): void {
-    if (++flushes % flushesASecond === 0) second();
+    if (soon !== null) clearTimeout(soon);
+    soon = null;
     if (calls.isShown) {
       const news = calls.news();
       if (news.calls.length > 0 || news.skipped > 0) send('calls', news);
     }
     sendNews();
+    write();
+    if (calls.isAwaited) flushSoon();
   }
 
   function sendNews(): void {
-    if (soon !== null) clearTimeout(soon);
-    soon = null;
     if (newLines.length > 0) {
       const batch = { lines: newLines, skipped: skippedLines };
       newLines = [];
@@ -283,6 +284,7 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
     if (++seconds % 2 === 0) {
       if (isWanted('servers')) sendServers();
     } else compareSessions();
+    flush();
   }
 
   function compareSessions(): void {
@@ -319,10 +321,10 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
         ...['content-type', 'text/event-stream', 'cache-control', 'no-store', 'x-accel-buffering', 'no'],
         ...['x-content-type-options', 'nosniff', 'cross-origin-resource-policy', 'same-origin'],
       ]);
-      const stream: OpenStream = { response, topics: new Set(topics), session };
+      const stream: OpenStream = { response, topics: new Set(topics), session, text: '' };
       if (open.size === 0) begin();
       open.add(stream);
-      setPace();
+      showCalls();
       response.once('close', () => leave(stream));
       response.write(
         `retry: 2000\n\n${eventText('hello', { version: VERSION, time: Date.now(), replica: replicaOf(gateway) })}`,

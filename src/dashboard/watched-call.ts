@@ -18,7 +18,9 @@ const LONGEST_VALUE = 16 * 1_024;
 interface Onlookers {
   /** The date at zero of the clock that measures times, in milliseconds. */
   readonly epoch: number;
-  readonly options: { readonly redact: (text: string) => string; recording(): Recording };
+  readonly options: { readonly redact: (text: string) => string };
+  /** What is kept of calls besides their figures. */
+  readonly recording: Recording;
   ended(call: WatchedCall): void;
 }
 
@@ -28,25 +30,35 @@ interface Wait {
   readonly what: string;
 }
 
-const NO_WAITS: readonly Wait[] = [];
+/** Of a call whose steps have stopped before it was sent. Milliseconds since it came in. */
+interface Stops {
+  readonly first: number;
+  /** Since when it waits, or when it went on. */
+  last: number;
+  readonly waits: Wait[];
+}
+
+interface Values {
+  readonly arguments: string | null;
+  readonly result: string | null;
+}
 
 export class WatchedCall implements CallWatch {
   readonly id: number;
   readonly at: number;
   readonly startedAt = performance.now();
   readonly #live: Onlookers;
+  /** Its place among those under way. */
+  place: number;
   /** Null when it is over, so that its message can be freed. */
   #call: Call | null;
   #isFound = false;
-  /** Milliseconds since it came in, when its steps stopped first, when it was sent, and since when it waits; -1 before. */
-  #stoppedAt = -1;
+  /** Milliseconds from when it came in until it was sent; -1 before. */
   #sentAt = -1;
-  #lastAt = -1;
-  #waits: readonly Wait[] = NO_WAITS;
+  #stops: Stops | null = null;
   #error: GatewayError | null = null;
   #isCut = false;
-  #arguments: string | null = null;
-  #result: string | null = null;
+  #values: Values | null = null;
   /** Whether those who look know of it. */
   isShown = false;
   ms = 0;
@@ -63,10 +75,11 @@ export class WatchedCall implements CallWatch {
   #through: string | null = null;
   #trace: string | null = null;
 
-  constructor(id: number, call: Call, live: Onlookers) {
+  constructor(id: number, call: Call, live: Onlookers, place: number) {
     this.id = id;
     this.#call = call;
     this.#live = live;
+    this.place = place;
     this.at = Math.round(live.epoch + this.startedAt);
     this.bytesIn = call.message.bytes.length;
   }
@@ -81,14 +94,16 @@ export class WatchedCall implements CallWatch {
 
   stopped(): void {
     if (this.#sentAt >= 0 || this.#call === null) return;
-    this.#lastAt = this.#since();
-    if (this.#stoppedAt < 0) this.#stoppedAt = this.#lastAt;
+    const now = this.#since();
+    if (this.#stops === null) this.#stops = { first: now, last: now, waits: [] };
+    else this.#stops.last = now;
   }
 
   resumed(what: string): void {
+    if (this.#stops === null) return;
     const now = this.#since();
-    this.#waits = [...this.#waits, { from: this.#lastAt, to: now, what }];
-    this.#lastAt = now;
+    this.#stops.waits.push({ from: this.#stops.last, to: now, what });
+    this.#stops.last = now;
   }
 
   sent(at: number): void {
@@ -96,7 +111,7 @@ export class WatchedCall implements CallWatch {
   }
 
   get keepsResults(): boolean {
-    return this.#live.options.recording().results;
+    return this.#live.recording.results;
   }
 
   ended(outcome: number, error: GatewayError | null, answer: Parts | null, bytes: number, at: number): void {
@@ -110,8 +125,8 @@ export class WatchedCall implements CallWatch {
     if (limiter instanceof CallLimiter && limiter.limits.maxResult !== null)
       this.#isCut = this.bytesOut > limiter.limits.maxResult;
     this.#read(call);
-    const recording = this.#live.options.recording();
-    if (recording.arguments || recording.results) this.#record(recording, call, answer);
+    const { recording } = this.#live;
+    if (recording.arguments || recording.results) this.#values = this.#valuesOf(recording, call, answer);
     this.#call = null;
     this.#live.ended(this);
   }
@@ -132,24 +147,27 @@ export class WatchedCall implements CallWatch {
     this.#client = title === 'unknown' ? (sent?.name ?? null) : title;
   }
 
-  #record({ arguments: withArguments, results }: Recording, { message }: Call, answer: Parts | null): void {
+  #valuesOf({ arguments: withArguments, results }: Recording, { message }: Call, answer: Parts | null): Values {
     const { redact } = this.#live.options;
     const span = withArguments ? argumentsSpan(message) : null;
-    if (span !== null) this.#arguments = shownText(message.bytes.subarray(span.start, span.end), LONGEST_VALUE, redact);
-    if (results && answer !== null) this.#result = shownText(join(answer), LONGEST_VALUE, redact);
+    return {
+      arguments: span === null ? null : shownText(message.bytes.subarray(span.start, span.end), LONGEST_VALUE, redact),
+      result: results && answer !== null ? shownText(join(answer), LONGEST_VALUE, redact) : null,
+    };
   }
 
   /** How long it waited for a person, also one who never approved it. That says nothing about how quick tools are. */
   get heldMs(): number {
-    if (this.#lastAt >= 0 && this.#sentAt < 0 && this.outcome !== 'cached') return this.ms - this.#lastAt;
-    if (this.#waits.length === 0) return 0;
+    if (this.#stops === null) return 0;
+    if (this.#sentAt < 0 && this.outcome !== 'cached') return this.ms - this.#stops.last;
     let sum = 0;
-    for (const { from, to, what } of this.#waits) if (what === 'approval') sum += to - from;
+    for (const { from, to, what } of this.#stops.waits) if (what === 'approval') sum += to - from;
     return sum;
   }
 
   get valueBytes(): number {
-    return (this.#arguments?.length ?? 0) + (this.#result?.length ?? 0);
+    const values = this.#values;
+    return values === null ? 0 : (values.arguments?.length ?? 0) + (values.result?.length ?? 0);
   }
 
   /** Nobody has to see it among many. */
@@ -158,8 +176,7 @@ export class WatchedCall implements CallWatch {
   }
 
   forgetValues(): void {
-    this.#arguments = null;
-    this.#result = null;
+    this.#values = null;
   }
 
   row(): CallRow {
@@ -192,7 +209,7 @@ export class WatchedCall implements CallWatch {
       else if (code === 'too_large' && message.includes('"max_arguments"')) limits.push('max_arguments');
       else if (code === 'source_timeout' || code === 'execution_timeout') limits.push('timeout');
     }
-    if (this.#waits.some(({ what }) => what === 'limits')) limits.push('concurrency');
+    if (this.#stops?.waits.some(({ what }) => what === 'limits')) limits.push('concurrency');
     if (this.#isCut) limits.push('max_result');
     return limits;
   }
@@ -203,8 +220,8 @@ export class WatchedCall implements CallWatch {
       ...this.row(),
       steps: this.#steps(),
       message: this.#error === null ? null : redact(this.#error.message),
-      arguments: this.#arguments,
-      result: this.#result,
+      arguments: this.#values?.arguments ?? null,
+      result: this.#values?.result ?? null,
       client: this.#client === null ? null : redact(this.#client),
     };
   }
@@ -212,20 +229,21 @@ export class WatchedCall implements CallWatch {
   #steps(): CallStep[] {
     const end = this.outcome === 'running' ? this.#since() : this.ms;
     // One that did not wait was sent as soon as it was found.
-    const found = this.#stoppedAt >= 0 ? this.#stoppedAt : this.#sentAt >= 0 ? this.#sentAt : end;
+    const stops = this.#stops;
+    const found = stops !== null ? stops.first : this.#sentAt >= 0 ? this.#sentAt : end;
     const step = (name: CallStep['step'], from: number, to: number, detail: string): CallStep => ({
       step: name,
       from: rounded(from),
       to: rounded(to),
       detail,
     });
-    const waits = this.#waits.map(({ from, to, what }) => step('wait', from, to, WAITS[what] ?? ''));
+    const waits = (stops?.waits ?? []).map(({ from, to, what }) => step('wait', from, to, WAITS[what] ?? ''));
     // What it still waits for, or what ended it while it waited.
-    const isHeld = this.#lastAt >= 0 && this.#sentAt < 0 && end - this.#lastAt > 1;
+    const heldSince = stops !== null && this.#sentAt < 0 && end - stops.last > 1 ? stops.last : null;
     return [
       step('lookup', 0, found, !this.#isFound ? 'was not found, or is not allowed' : ''),
       ...waits,
-      ...(isHeld ? [step('wait', this.#lastAt, end, '')] : []),
+      ...(heldSince === null ? [] : [step('wait', heldSince, end, '')]),
       ...(this.#sentAt < 0 ? [] : [step('server', this.#sentAt, end, this.#server)]),
     ];
   }

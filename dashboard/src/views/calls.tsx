@@ -37,6 +37,7 @@ let skipped = 0;
 let streamed = 0;
 let asked = 0;
 const drawn = signal(0);
+let drawnAt = 0;
 let planned = false;
 
 function take(rows: readonly CallRow[]): void {
@@ -47,10 +48,12 @@ function take(rows: readonly CallRow[]): void {
   if (kept.size > MOST * 1.5) kept = new Map([...kept].sort(([a], [b]) => a - b).slice(-MOST));
   if (planned) return;
   planned = true;
+  const wait = Math.max(0, drawnAt + EVERY - performance.now());
   setTimeout(() => {
     planned = false;
+    drawnAt = performance.now();
     drawn.value += 1;
-  }, EVERY);
+  }, wait);
 }
 
 const newest = (): readonly CallRow[] => [...kept.values()].sort((a, b) => b.id - a.id).slice(0, MOST);
