@@ -153,7 +153,8 @@ async function openPage({ url }, topics) {
   stream.resume().on('error', () => {});
   const asking = setInterval(
     () =>
-      Promise.all([ask('session'), ask('overview')]).then(
+      // It has all seconds before from the stream.
+      Promise.all([ask('session'), ask(`overview?since=${Date.now() - 1_000}`)]).then(
         (all) => all.forEach((one) => void one.resume()),
         () => {},
       ),

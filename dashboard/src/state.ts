@@ -40,15 +40,18 @@ const MOST_TICKS = 300;
 
 export async function refresh(): Promise<void> {
   try {
-    const [info, now] = await Promise.all([get<SessionInfo>('session'), get<Overview>('overview')]);
+    const last = ticks.value.at(-1)?.t ?? 0;
+    const [info, now] = await Promise.all([get<SessionInfo>('session'), get<Overview>(`overview?since=${last}`)]);
     session.value = info;
     overview.value = now;
-    overviewTick.value = now.ticks.at(-1)?.t ?? 0;
+    overviewTick.value = now.ticks.at(-1)?.t ?? last;
     servers.value = now.servers;
     sessions.value = now.sessions;
     // The stream tells of every change. This finds one that was lost on the way.
     if (areApprovalsKnown.value && now.approvals !== approvals.value.length) await loadApprovals();
-    if (now.ticks.length > ticks.value.length) ticks.value = now.ticks.slice(-MOST_TICKS);
+    // Also those that the stream missed.
+    const known = new Map([...now.ticks, ...ticks.value].map((tick) => [tick.t, tick]));
+    ticks.value = [...known.values()].sort((a, b) => a.t - b.t).slice(-MOST_TICKS);
     failure.value = null;
   } catch (error) {
     failure.value = error as Error;

@@ -77,7 +77,7 @@ export interface Recording {
 
 /* ----------------------------------------------------------------- overview */
 
-/** `GET /admin/overview` */
+/** `GET /admin/overview?since=`. `since` leaves out the ticks before that time, which a page has already. */
 export interface Overview {
   readonly version: string;
   readonly pid: number;

@@ -156,7 +156,10 @@ export function createApi(context: ApiContext): Api {
       act('recording_stopped', '', session);
       return stopRecording();
     },
-    overview: () => overview(gateway, context.url(), calls.ticks),
+    overview({ query }) {
+      const since = numberOf(query, 'since', 0, Number.MAX_SAFE_INTEGER);
+      return overview(gateway, context.url(), since === 0 ? calls.ticks : calls.ticks.filter(({ t }) => t >= since));
+    },
     sessions: ({ query }) => sessionPage(gateway, query.get('q') ?? '', ...windowOf(query)),
     events({ response, headers, query, session }) {
       const asked = (query.get('topics') ?? '').split(',').filter((one) => one !== '');
@@ -337,7 +340,7 @@ async function readBody<Schema extends z.ZodType>(
 function numberOf(query: URLSearchParams, name: string, usual: number, most: number): number {
   const given = query.get(name);
   if (given === null || given === '') return usual;
-  if (!/^\d{1,9}$/.test(given)) throw new GatewayError('params_invalid', `"${name}" must be a whole number.`);
+  if (!/^\d{1,15}$/.test(given)) throw new GatewayError('params_invalid', `"${name}" must be a whole number.`);
   return Math.min(Number(given), most);
 }
 

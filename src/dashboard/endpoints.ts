@@ -66,6 +66,7 @@ export const ENDPOINTS = [
     path: '/overview',
     does: 'overview',
     summary: 'Servers, sessions, calls and what models see',
+    query: ['since'],
     answer: 'Overview',
   },
   { method: 'get', path: '/sessions', does: 'sessions', summary: 'The clients', query: WINDOW, answer: 'SessionPage' },

@@ -38,7 +38,7 @@ interface Stops {
   readonly waits: Wait[];
 }
 
-interface Values {
+interface RecordedValues {
   readonly arguments: string | null;
   readonly result: string | null;
 }
@@ -58,7 +58,7 @@ export class WatchedCall implements CallWatch {
   #stops: Stops | null = null;
   #error: GatewayError | null = null;
   #isCut = false;
-  #values: Values | null = null;
+  #values: RecordedValues | null = null;
   /** Whether those who look know of it. */
   isShown = false;
   ms = 0;
@@ -147,7 +147,7 @@ export class WatchedCall implements CallWatch {
     this.#client = title === 'unknown' ? (sent?.name ?? null) : title;
   }
 
-  #valuesOf({ arguments: withArguments, results }: Recording, { message }: Call, answer: Parts | null): Values {
+  #valuesOf({ arguments: withArguments, results }: Recording, { message }: Call, answer: Parts | null): RecordedValues {
     const { redact } = this.#live.options;
     const span = withArguments ? argumentsSpan(message) : null;
     return {

@@ -132,6 +132,8 @@ describe('reading', () => {
         ['desk', 'up'],
       ]),
     );
+    const later = await ask<types.Overview>(`overview?since=${Date.now() + 60_000}`);
+    expect(later.ticks).toEqual([]);
     const a = overview.servers.find(({ key }) => key === 'a')!;
     expect(a).toMatchObject({ kind: 'stdio', era: 'legacy', restarts: 0 });
     expect(a.tools).toBeGreaterThan(0);
