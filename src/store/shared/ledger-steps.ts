@@ -12,6 +12,8 @@ type Steps = Pick<SharedStore, 'admit' | 'append'>;
 /** How many steps cross at once, and about how many bytes. */
 const MOST_STEPS = 64;
 const MOST_BYTES = 1_000_000;
+/** Milliseconds for which a step that can wait lets others come to go with it. */
+const LINGER = 4;
 
 /** A step that waits to be sent. */
 interface LedgerStep {
@@ -27,16 +29,30 @@ export function createLedgerSteps(send: (lines: string, bytes: readonly Buffer[]
   let waitingBytes = 0;
   /** How often steps have crossed that have no reply yet. */
   let underWay = 0;
+  /** Whether one waits that somebody waits for. */
+  let isDue = false;
+  let lingering: NodeJS.Timeout | null = null;
 
-  function step(kind: 'a' | 'e', line: string, bytes: Buffer): Promise<string> {
+  function step(kind: 'a' | 'e', line: string, bytes: Buffer, canWait: boolean): Promise<string> {
     return new Promise((resolve, reject) => {
-      const isFirst =
-        waiting.push({ line: `${kind}${bytes.length > 0 ? 'b' : '-'} ${line}`, bytes, resolve, reject }) === 1;
+      waiting.push({ line: `${kind}${bytes.length > 0 ? 'b' : '-'} ${line}`, bytes, resolve, reject });
       waitingBytes += bytes.length;
       // A long one would hold up the others.
       if (waiting.length >= MOST_STEPS || waitingBytes >= MOST_BYTES) sendAll();
-      else if (isFirst && underWay === 0) setImmediate(sendNext);
+      else if (!canWait) makeDue();
+      else lingering ??= setTimeout(lingered, LINGER);
     });
+  }
+
+  function makeDue(): void {
+    if (isDue) return;
+    isDue = true;
+    if (underWay === 0) setImmediate(sendNext);
+  }
+
+  function lingered(): void {
+    lingering = null;
+    if (waiting.length > 0) makeDue();
   }
 
   /** While some are under way, others gather: the busier the gateway, the more go together. */
@@ -49,6 +65,7 @@ export function createLedgerSteps(send: (lines: string, bytes: readonly Buffer[]
     if (sent.length === 0) return;
     waiting = [];
     waitingBytes = 0;
+    isDue = false;
     underWay++;
     const withBytes = sent.filter(({ bytes }) => bytes.length > 0).map(({ bytes }) => bytes);
     send(sent.map(({ line }) => line).join('\n'), withBytes).then(
@@ -68,16 +85,16 @@ export function createLedgerSteps(send: (lines: string, bytes: readonly Buffer[]
 
   function ended(): void {
     underWay--;
-    if (waiting.length > 0) setImmediate(sendNext);
+    if (isDue) setImmediate(sendNext);
   }
 
   return {
     async admit({ owner, session, stream, digest, bytes }): Promise<Admission> {
-      return (await step('a', `${owner} ${session} ${stream} ${digest}`, bytes)) as Admission;
+      return (await step('a', `${owner} ${session} ${stream} ${digest}`, bytes, false)) as Admission;
     },
-    async append({ session, stream }, owner, { epoch, number, bytes, isLast }, keep): Promise<Written> {
+    async append({ session, stream }, owner, { epoch, number, bytes, isLast }, keep, canWait): Promise<Written> {
       const line = `${owner} ${session} ${stream} ${epoch} ${number} ${isLast ? keep : 0}`;
-      const [state, reader = ''] = (await step('e', line, bytes)).split(' ');
+      const [state, reader = ''] = (await step('e', line, bytes, canWait === true)).split(' ');
       return { state: state as Written['state'], reader: reader === '' || reader === owner ? null : reader };
     },
   };

@@ -26,6 +26,8 @@ export interface Replica {
   readonly store: SharedStore;
   /** Whether the store can be reached. */
   readonly isUp: boolean;
+  /** Whether the others count it as alive for some time yet, so that none of them takes its calls. */
+  readonly holdsCalls: boolean;
   /** How many replicas are alive, with this one. */
   readonly count: number;
   /** The other replicas that are alive. */
@@ -64,6 +66,8 @@ export interface Taking {
 /** Milliseconds between signs of life, and after how many a replica counts as dead. */
 const BEAT = 500;
 const DEAD_AFTER = 2_000;
+/** Milliseconds before that in which it no longer relies on it. */
+const MARGIN = 500;
 /** Milliseconds after the store is reached again in which nobody is declared dead: the others are on their way too. */
 const GRACE = 5_000;
 const ACK_WAIT = 1_000;
@@ -88,6 +92,7 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
   let taking: Taking | null = null;
   let isInDoubt = false;
   let lastBeat = performance.now();
+  let heldUntil = 0;
   let quietUntil = 0;
   let isBeating = false;
   let isTaking = false;
@@ -239,8 +244,11 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
     isBeating = true;
     try {
       // It was stopped for a while, and may have been declared dead.
-      const isLate = performance.now() - lastBeat > DEAD_AFTER;
+      const sent = performance.now();
+      const isLate = sent - lastBeat > DEAD_AFTER;
       await store.beat(id, DEAD_AFTER);
+      // The store counts from when it was told, which is later.
+      heldUntil = sent + DEAD_AFTER - MARGIN;
       lastBeat = performance.now();
       if (isLate) {
         quietUntil = lastBeat + DEAD_AFTER;
@@ -318,6 +326,9 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
     store,
     get isUp() {
       return store.isUp;
+    },
+    get holdsCalls() {
+      return performance.now() < heldUntil;
     },
     get count() {
       return alive.size;

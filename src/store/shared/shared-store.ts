@@ -114,8 +114,11 @@ export interface SharedStore {
 
   // The ledger of calls, and their events
   admit(call: NewLedgerCall): Promise<Admission>;
-  /** Writes an event once, even if it is asked twice because the first reply was lost. */
-  append(call: LedgerKey, owner: string, event: StoredEvent, keep: number): Promise<Written>;
+  /**
+   * Writes an event once, even if it is asked twice because the first reply was lost. One that `canWait` may be written a few
+   * milliseconds later, together with others.
+   */
+  append(call: LedgerKey, owner: string, event: StoredEvent, keep: number, canWait?: boolean): Promise<Written>;
   take(call: LedgerKey, from: string, by: string): Promise<TakenCall | null>;
   /** The replica that makes a call; null if none does. */
   ownerOf(call: LedgerKey): Promise<string | null>;

@@ -1,7 +1,9 @@
 /**
- * The reply to one call of a session that several replicas share. Every message of it is in the store before its client
- * gets it, so that another replica can go on: with the stream if the client comes back there, and with the call if this
- * replica is killed. The store refuses what a replica writes that has lost the call.
+ * The reply to one call of a session that several replicas share. Messages are in the store before the client gets them, so
+ * that another replica can go on: with the stream if the client comes back there, and with the call if this replica is
+ * killed. The store refuses what a replica writes that has lost the call. An answer that is the only message goes to the
+ * client at once while no other replica can have the call, and a moment later to the store: then it costs no crossing of its
+ * own. A replica that is killed in that moment leaves a call behind whose client mostly has its answer.
  */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -43,7 +45,9 @@ export function readEventId(
   return stream === undefined ? null : { stream, after: [Number(epoch), Number(number)] };
 }
 
-export function eventText(stream: string, { epoch, number }: StoredEvent, message: Buffer): Reply {
+type EventPosition = Omit<StoredEvent, 'bytes'>;
+
+export function eventText(stream: string, { epoch, number }: EventPosition, message: Buffer): Reply {
   return { head: `id: ${eventId(stream, epoch, number)}\n${SSE_DATA}`, body: oneLine(message), tail: SSE_END };
 }
 
@@ -188,21 +192,23 @@ export class SharedExchange implements Exchange {
       clearTimeout(this.#primer);
     }
     const { replica, call, epoch } = this.#options;
-    const event: StoredEvent = {
-      epoch,
-      number: ++this.#number,
-      bytes: message.length === 0 ? NOTHING : replica.seal(message, sealedAt(call)),
-      isLast,
-    };
-    this.#last = this.#last.then(() => this.#store(event, message));
+    const position = { epoch, number: ++this.#number, isLast };
+    const isGiven = isLast && position.number === 1 && this.#writes && replica.holdsCalls;
+    if (isGiven) {
+      this.#deliver(position, message);
+      this.#writes = false;
+    }
+    const event = { ...position, bytes: message.length === 0 ? NOTHING : replica.seal(message, sealedAt(call)) };
+    this.#last = this.#last.then(() => this.#store(event, message, isGiven));
   }
 
-  async #store(event: StoredEvent, message: Buffer): Promise<void> {
+  /** `isGiven`: the client has it already. */
+  async #store(event: StoredEvent, message: Buffer, isGiven: boolean): Promise<void> {
     const { replica, call, wakes } = this.#options;
     const keep = this.#isStreaming || this.#options.response === null ? KEPT_STREAM : KEPT_ANSWER;
     const latest = performance.now() + PATIENCE;
     for (;;) {
-      const written = await replica.store.append(call, replica.id, event, keep).catch(() => null);
+      const written = await replica.store.append(call, replica.id, event, keep, isGiven).catch(() => null);
       if (written !== null) {
         this.#written(written, event, message);
         wakes.wake(call);
@@ -235,7 +241,7 @@ export class SharedExchange implements Exchange {
     void readStream(this.#options, response, headers, this.#delivered, streams);
   }
 
-  #deliver(event: StoredEvent, message: Buffer): void {
+  #deliver(event: EventPosition, message: Buffer): void {
     const { response, headers, backpressure, call } = this.#options;
     if (response === null || response.destroyed) return;
     if (!this.#isStreaming) {
@@ -254,7 +260,7 @@ export class SharedExchange implements Exchange {
 function writeEvent(
   response: ServerResponse,
   stream: string,
-  event: StoredEvent,
+  event: EventPosition,
   message: Buffer,
   backpressure: Backpressure,
 ): void {
