@@ -36,8 +36,10 @@ export interface ChaosReport {
   readonly broken: number;
   /** Each with the call: these have to be empty. */
   readonly wrong: readonly string[];
-  /** Milliseconds from a fault to the end of the calls that it met. */
-  readonly recoveries: readonly number[];
+  /** For each fault, in order: milliseconds from its beginning to the ends of the calls that it met, sorted. */
+  readonly recoveries: ReadonlyMap<Fault, readonly number[]>;
+  /** How many calls met a second fault before they had ended: their recovery counts from that one. */
+  readonly metTwo: number;
 }
 
 interface Window {
@@ -116,11 +118,25 @@ export async function runChaos({ replicas, legacy, modern, faults, pause }: Chao
     unknown: ended.filter(({ outcome }) => outcome === 'unknown').length,
     broken: ended.filter(({ isModern, outcome }) => isModern && outcome === 'other').length,
     wrong,
-    recoveries: windows
-      .filter(({ fault }) => fault !== 'roll')
-      .flatMap(({ from }) => ended.filter(({ at, ms }) => at - ms < from && at > from).map(({ at }) => at - from))
-      .sort((a, b) => a - b),
+    ...recoveriesOf(ended, windows),
   };
+}
+
+function recoveriesOf(
+  ended: readonly (Ended & { readonly at: number })[],
+  windows: readonly Window[],
+): Pick<ChaosReport, 'recoveries' | 'metTwo'> {
+  const faults = windows.filter(({ fault }) => fault !== 'roll');
+  const recoveries = new Map<Fault, number[]>(faults.map(({ fault }) => [fault, []]));
+  let metTwo = 0;
+  for (const { at, ms } of ended) {
+    const met = faults.filter(({ from }) => at - ms < from && at > from);
+    const last = met.at(-1);
+    if (last !== undefined) recoveries.get(last.fault)!.push(at - last.from);
+    if (met.length > 1) metTwo++;
+  }
+  for (const of of recoveries.values()) of.sort((a, b) => a - b);
+  return { recoveries, metTwo };
 }
 
 const toolFor = (n: number) => (n % 2 === 0 ? 'write' : 'read');

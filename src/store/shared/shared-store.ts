@@ -37,11 +37,13 @@ export interface NewLedgerCall extends LedgerKey {
 /** `gone`: the session is over. `known`: the same request came before. `taken`: another request has its id. */
 export type Admission = 'fresh' | 'gone' | 'known' | 'taken';
 
-/** An event of a stream: its position, and the message; null for the end of a stream without a message. */
+/** An event of a stream: its position, and the message; empty for the end of a stream without a message. */
 export interface StoredEvent {
   readonly epoch: number;
   readonly number: number;
   readonly bytes: Buffer;
+  /** The name under which answers were sealed together, if the message is one of them. */
+  readonly batch?: string;
   /** Whether no other follows. */
   readonly isLast: boolean;
 }
@@ -114,11 +116,21 @@ export interface SharedStore {
 
   // The ledger of calls, and their events
   admit(call: NewLedgerCall): Promise<Admission>;
+  /** Writes an event once, even if it is asked twice because the first reply was lost. */
+  append(call: LedgerKey, owner: string, event: StoredEvent, keep: number): Promise<Written>;
   /**
-   * Writes an event once, even if it is asked twice because the first reply was lost. One that `canWait` may be written a few
-   * milliseconds later, together with others.
+   * Writes an answer that is the only event of a call of ours, a few milliseconds later and sealed together with others.
+   * `seal` and `keep` are the same for all.
    */
-  append(call: LedgerKey, owner: string, event: StoredEvent, keep: number, canWait?: boolean): Promise<Written>;
+  answerLate(
+    call: LedgerKey,
+    owner: string,
+    epoch: number,
+    message: Buffer,
+    keep: number,
+    seal: (plain: Buffer, place: string) => Buffer,
+  ): Promise<Written>;
+  /** Null if `from` does not make it any more, or is another replica and gives signs of life. */
   take(call: LedgerKey, from: string, by: string): Promise<TakenCall | null>;
   /** The replica that makes a call; null if none does. */
   ownerOf(call: LedgerKey): Promise<string | null>;
