@@ -63,6 +63,13 @@ describe.each(Object.keys(ENGINES))('the engine %s', (name) => {
     expect(await store.admit({ ...again, session: 'nobody', digest: 'd' })).toBe('gone');
   });
 
+  it('keeps a request that is text as well', async () => {
+    const { session } = await admitted('texts');
+    const call = { session, stream: 'n1' };
+    expect(await store.admit({ ...call, owner: 'texts', digest: 'd', bytes: '{"id":1}' })).toBe('fresh');
+    expect(String((await store.take(call, 'texts', 'texts'))?.bytes)).toBe('{"id":1}');
+  });
+
   it('writes each event once, in order, and nothing after the last', async () => {
     const call = await admitted();
     expect(await store.append(call, 'one', event(1, 1, 'a'), LONG)).toEqual({ state: 'done', reader: null });

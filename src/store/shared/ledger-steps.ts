@@ -1,7 +1,7 @@
 /**
  * The steps of calls in the ledger. Most of what a gateway asks of a store are the two steps of each call, so they travel
  * together: crossing to an engine costs far more than what crosses. A step is a line of text, and bytes if it has some:
- *   a[b] OWNER SESSION STREAM DIGEST                      admits a call
+ *   a[b] OWNER SESSION STREAM DIGEST [REQUEST]            admits a call
  *   e[b] OWNER SESSION STREAM EPOCH NUMBER KEEP [BATCH]   writes an event; KEEP is 0 unless it is the last
  *   pb BATCH KEEP                                         keeps answers that were sealed together; events name them
  * `b` is there if it has bytes, else `-`. The reply has a line for each.
@@ -111,7 +111,9 @@ export function createLedgerSteps(send: (lines: string, bytes: readonly Buffer[]
 
   return {
     async admit({ owner, session, stream, digest, bytes }): Promise<Admission> {
-      return (await step('a', `${owner} ${session} ${stream} ${digest}`, bytes)) as Admission;
+      const line = `${owner} ${session} ${stream} ${digest}`;
+      const admitted = typeof bytes === 'string' ? step('a', `${line} ${bytes}`, NOTHING) : step('a', line, bytes);
+      return (await admitted) as Admission;
     },
     async append({ session, stream }, owner, { epoch, number, bytes, isLast }, keep): Promise<Written> {
       const line = `${owner} ${session} ${stream} ${epoch} ${number} ${isLast ? keep : 0}`;
@@ -151,7 +153,9 @@ export async function runLedgerSteps(
     const own = kind[1] === 'b' ? bytes[next++]! : NOTHING;
     switch (kind[0]) {
       case 'a':
-        replies.push(await store.admit({ owner, session, stream, digest: first, bytes: own }));
+        replies.push(
+          await store.admit({ owner, session, stream, digest: first, bytes: own.length > 0 ? own : second }),
+        );
         break;
       case 'p':
         answers = own;

@@ -178,7 +178,11 @@ export function createMemoryStore(): SharedStore & { unfollow(replica: string): 
       if (known?.digest === digest) return 'known';
       if (known?.isDone === false) return 'taken';
       replicas.add(owner);
-      calls.set(key, { owner, epoch: 1, number: 0, isDone: false, digest, bytes, reader: null }, LONGEST_CALL);
+      calls.set(
+        key,
+        { owner, epoch: 1, number: 0, isDone: false, digest, bytes: Buffer.from(bytes as string), reader: null },
+        LONGEST_CALL,
+      );
       ownedBy(owner).set(key, { session, stream });
       streams.entries.delete(key);
       return 'fresh';

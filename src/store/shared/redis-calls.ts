@@ -15,7 +15,7 @@ export const CALLS_SCRIPT = `
 local prefix,nextBytes,named,kept=ARGV[1],3,{},{}
 -- A replica may have come back from the dead since its last sign of life: with a call it is one of the replicas again.
 local function admit(line,bytes)
-  local owner,session,stream,digest=string.match(line,'^a. (%S+) (%S+) (%S+) (%S+)$')
+  local owner,session,stream,digest,request=string.match(line,'^a. (%S+) (%S+) (%S+) (%S+) ?(%S*)$')
   if redis.call('EXISTS',prefix..'s:'..session)==0 then return 'gone' end
   local call=prefix..'c:'..session..':'..stream
   local known=redis.call('HMGET',call,'g','s')
@@ -29,7 +29,7 @@ local function admit(line,bytes)
     named[owner]=true
   end
   redis.call('SADD',prefix..'own:'..owner,session..' '..stream)
-  redis.call('HSET',call,'o',owner,'e','1','n','0','g',digest,'q',bytes)
+  redis.call('HSET',call,'o',owner,'e','1','n','0','g',digest,'q',bytes..request)
   redis.call('PEXPIRE',call,${LONGEST_CALL})
   return 'fresh'
 end

@@ -30,8 +30,8 @@ export interface NewLedgerCall extends LedgerKey {
   readonly owner: string;
   /** Equal for equal requests. */
   readonly digest: string;
-  /** The request, to make the call again. */
-  readonly bytes: Buffer;
+  /** The request, to make the call again, or what its answer needs. Text has no white space: it costs less. */
+  readonly bytes: Buffer | string;
 }
 
 /** `gone`: the session is over. `known`: the same request came before. `taken`: another request has its id. */

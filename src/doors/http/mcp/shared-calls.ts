@@ -135,9 +135,10 @@ export function createSharedCalls(
    * What the store keeps of a request: all of it if another replica may have to make it again, else what the answer needs
    * that its outcome is unknown. Neither of these two members is a secret, and `readKept` checks them.
    */
-  function keptOf(call: LedgerKey, session: SharedSession, message: Message): Buffer {
+  function keptOf(call: LedgerKey, session: SharedSession, message: Message): Buffer | string {
     if (mayRepeat(session, message)) return replica.seal(message.bytes, requestAt(call));
-    return Buffer.from(`{"jsonrpc":"2.0","id":${idText(message)},"method":"${message.method}"}`, 'latin1');
+    const text = `{"jsonrpc":"2.0","id":${idText(message)},"method":"${message.method}"}`;
+    return call.stream.startsWith('n') ? text : Buffer.from(text, 'latin1');
   }
 
   /** Null if nobody of us has written it. */
