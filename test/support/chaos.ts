@@ -87,7 +87,11 @@ export async function runChaos({ replicas, legacy, modern, faults, pause }: Chao
   }
   const clients = Array.from({ length: legacy }, () => new StubbornClient([origin]));
   await Promise.all(clients.map((client) => client.open()));
-  const args = () => ({ ms: Math.round(50 + Math.random() * 400), steps: 3 });
+  /** Half of the calls stream; the others have one message, which their clients get before the store. */
+  const args = () =>
+    Math.random() < 0.5
+      ? { ms: Math.round(50 + Math.random() * 400), steps: 3 }
+      : { ms: Math.round(Math.random() * 90), steps: 0 };
   const using = [
     // One of them is asked. Questions of one server to two clients at the same time would belong to neither.
     ...clients.map((client, i) =>
