@@ -38,7 +38,7 @@ export interface ChaosReport {
   readonly wrong: readonly string[];
   /** For each fault, in order: milliseconds from its beginning to the ends of the calls that it met, sorted. */
   readonly recoveries: ReadonlyMap<Fault, readonly number[]>;
-  /** How many calls met a second fault before they had ended: their recovery counts from that one. */
+  /** How many calls met a second fault before they had ended. Their recovery counts from that one. */
   readonly metTwo: number;
 }
 
@@ -58,6 +58,12 @@ interface Replica {
 /** Milliseconds that a fault may still show after it is over: signs of life, and the grace after the store was away. */
 const AFTERMATH = 15_000;
 const HUNG = 60_000;
+/**
+ * Milliseconds between faults. Calls of a killed replica are ended or made again before the next fault, so that their
+ * recovery is measured; but one kill follows another while its calls are being taken over.
+ */
+const RECOVERED = 3_000;
+const SOON = 1_500;
 /** Several times what haproxy needs to see that a replica is going. */
 const NOTICE = '3s';
 
@@ -109,7 +115,7 @@ export async function runChaos({ replicas, legacy, modern, faults, pause }: Chao
     windows.push(window);
     await inflict(fault, fleet, turn, redis, runs);
     window.to = performance.now();
-    await sleep(1_500);
+    await sleep(fault === 'kill' ? SOON : RECOVERED);
   }
   isOver = true;
   await Promise.all(using);
