@@ -36,8 +36,10 @@ export interface ChaosReport {
   readonly broken: number;
   /** Each with the call: these have to be empty. */
   readonly wrong: readonly string[];
-  /** Milliseconds from a fault to the end of the calls that it met. */
-  readonly recoveries: readonly number[];
+  /** For each fault, in order: milliseconds from its beginning to the ends of the calls that it met, sorted. */
+  readonly recoveries: ReadonlyMap<Fault, readonly number[]>;
+  /** How many calls met a second fault before they had ended. Their recovery counts from that one. */
+  readonly metTwo: number;
 }
 
 interface Window {
@@ -56,6 +58,12 @@ interface Replica {
 /** Milliseconds that a fault may still show after it is over: signs of life, and the grace after the store was away. */
 const AFTERMATH = 15_000;
 const HUNG = 60_000;
+/**
+ * Milliseconds between faults. Calls of a killed replica are ended or made again before the next fault, so that their
+ * recovery is measured; but one kill follows another while its calls are being taken over.
+ */
+const RECOVERED = 3_000;
+const SOON = 1_500;
 /** Several times what haproxy needs to see that a replica is going. */
 const NOTICE = '3s';
 
@@ -85,7 +93,11 @@ export async function runChaos({ replicas, legacy, modern, faults, pause }: Chao
   }
   const clients = Array.from({ length: legacy }, () => new StubbornClient([origin]));
   await Promise.all(clients.map((client) => client.open()));
-  const args = () => ({ ms: Math.round(50 + Math.random() * 400), steps: 3 });
+  /** Half of the calls stream; the others have one message, which their clients get before the store. */
+  const args = () =>
+    Math.random() < 0.5
+      ? { ms: Math.round(50 + Math.random() * 400), steps: 3 }
+      : { ms: Math.round(Math.random() * 90), steps: 0 };
   const using = [
     // One of them is asked. Questions of one server to two clients at the same time would belong to neither.
     ...clients.map((client, i) =>
@@ -103,7 +115,7 @@ export async function runChaos({ replicas, legacy, modern, faults, pause }: Chao
     windows.push(window);
     await inflict(fault, fleet, turn, redis, runs);
     window.to = performance.now();
-    await sleep(1_500);
+    await sleep(fault === 'kill' ? SOON : RECOVERED);
   }
   isOver = true;
   await Promise.all(using);
@@ -116,11 +128,25 @@ export async function runChaos({ replicas, legacy, modern, faults, pause }: Chao
     unknown: ended.filter(({ outcome }) => outcome === 'unknown').length,
     broken: ended.filter(({ isModern, outcome }) => isModern && outcome === 'other').length,
     wrong,
-    recoveries: windows
-      .filter(({ fault }) => fault !== 'roll')
-      .flatMap(({ from }) => ended.filter(({ at, ms }) => at - ms < from && at > from).map(({ at }) => at - from))
-      .sort((a, b) => a - b),
+    ...recoveriesOf(ended, windows),
   };
+}
+
+function recoveriesOf(
+  ended: readonly (Ended & { readonly at: number })[],
+  windows: readonly Window[],
+): Pick<ChaosReport, 'recoveries' | 'metTwo'> {
+  const faults = windows.filter(({ fault }) => fault !== 'roll');
+  const recoveries = new Map<Fault, number[]>(faults.map(({ fault }) => [fault, []]));
+  let metTwo = 0;
+  for (const { at, ms } of ended) {
+    const met = faults.filter(({ from }) => at - ms < from && at > from);
+    const last = met.at(-1);
+    if (last !== undefined) recoveries.get(last.fault)!.push(at - last.from);
+    if (met.length > 1) metTwo++;
+  }
+  for (const of of recoveries.values()) of.sort((a, b) => a - b);
+  return { recoveries, metTwo };
 }
 
 const toolFor = (n: number) => (n % 2 === 0 ? 'write' : 'read');

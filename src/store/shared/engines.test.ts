@@ -4,10 +4,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openChannel } from '../../../test/support/channel.ts';
 import { isMissing } from '../../../test/support/needs.ts';
 import { startRedis } from '../../../test/support/redis.ts';
+import { answerIn } from './answers.ts';
 import { createStoreHost, openIpcStore } from './ipc-store.ts';
 import { createMemoryStore } from './memory-store.ts';
 import { openRedisStore } from './redis-store.ts';
-import type { SharedStore, StoredEvent } from './shared-store.ts';
+import type { LedgerKey, SharedStore, StoredEvent } from './shared-store.ts';
 
 const ENGINES: Record<string, () => Promise<SharedStore>> = {
   ...(!isMissing('redis') && {
@@ -62,6 +63,13 @@ describe.each(Object.keys(ENGINES))('the engine %s', (name) => {
     expect(await store.admit({ ...again, session: 'nobody', digest: 'd' })).toBe('gone');
   });
 
+  it('keeps a request that is text as well', async () => {
+    const { session } = await admitted('texts');
+    const call = { session, stream: 'n1' };
+    expect(await store.admit({ ...call, owner: 'texts', digest: 'd', bytes: '{"id":1}' })).toBe('fresh');
+    expect(String((await store.take(call, 'texts', 'texts'))?.bytes)).toBe('{"id":1}');
+  });
+
   it('writes each event once, in order, and nothing after the last', async () => {
     const call = await admitted();
     expect(await store.append(call, 'one', event(1, 1, 'a'), LONG)).toEqual({ state: 'done', reader: null });
@@ -90,6 +98,47 @@ describe.each(Object.keys(ENGINES))('the engine %s', (name) => {
     expect(states.map((state, i) => (state === 'done' ? -1 : i)).filter((i) => i >= 0)).toEqual([15]);
     expect(await textsOf(calls[149]!)).toEqual(['149 first', '149 last']);
     expect(await store.owned('many')).toEqual([calls[7]]);
+  });
+
+  it('keeps answers that were sealed together, each for its call', async () => {
+    const calls = await Promise.all(Array.from({ length: 100 }, () => admitted('late')));
+    const sealed: string[] = [];
+    const seal = (plain: Buffer, place: string) => {
+      sealed.push(place);
+      return plain;
+    };
+    const answer = (one: LedgerKey, text: string, owner = 'late') =>
+      store.answerLate(one, owner, 1, bytes(text), LONG, seal);
+    await store.events(calls[3]!.session, calls[3]!.stream, [0, 1], 'reader');
+    const replies = await Promise.all(calls.map((one, i) => answer(one, `answer ${i}`, i === 7 ? 'thief' : 'late')));
+    expect(replies.map(({ state }, i) => (state === 'done' ? -1 : i)).filter((i) => i >= 0)).toEqual([7]);
+    expect(replies[3]).toEqual({ state: 'done', reader: 'reader' });
+    for (const i of [0, 63, 64, 99]) {
+      const [found] = (await store.events(calls[i]!.session, calls[i]!.stream, [0, 1], 'reader'))!;
+      expect(found).toMatchObject({ epoch: 1, number: 1, isLast: true });
+      expect(sealed).toContain(`answers:${found!.batch}`);
+      expect(String(answerIn(found!.bytes, calls[i]!))).toBe(`answer ${i}`);
+    }
+    expect(await textsOf(calls[7]!)).toEqual([]);
+    expect(await store.owned('late')).toEqual([calls[7]]);
+    // The reply was lost, and it is sent again.
+    expect(await answer(calls[0]!, 'answer 0')).toMatchObject({ state: 'done' });
+    // It has lost the call meanwhile.
+    await store.take(calls[7]!, 'late', 'taker of one');
+    expect(await answer(calls[7]!, 'too late')).toEqual({ state: 'lost', reader: null });
+    expect(await textsOf(calls[7]!)).toEqual([]);
+  });
+
+  it('gives no call away while its replica gives signs of life', async () => {
+    const call = await admitted('alive');
+    await store.beat('alive', LONG);
+    expect(await store.take(call, 'alive', 'heir')).toBeNull();
+    expect(await store.owned('alive')).toEqual([call]);
+    expect(await store.append(call, 'alive', event(1, 1, 'own', true), LONG)).toMatchObject({ state: 'done' });
+    const left = await admitted('alive');
+    await store.beat('alive', 1);
+    await expect.poll(() => store.replicas()).toContainEqual({ id: 'alive', isAlive: false });
+    expect(await store.take(left, 'alive', 'heir')).toMatchObject({ epoch: 2 });
   });
 
   it('gives a call to one taker, and refuses what its former owner writes', async () => {

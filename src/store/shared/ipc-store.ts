@@ -12,7 +12,7 @@ export interface Channeled {
 }
 
 /** Steps of calls cross together, as `steps`. */
-type Method = Exclude<keyof SharedStore, 'isUp' | 'follow' | 'close' | 'admit' | 'append'>;
+type Method = Exclude<keyof SharedStore, 'isUp' | 'follow' | 'close' | 'admit' | 'append' | 'answerLate'>;
 
 const METHODS: readonly Method[] = [
   'beat',

@@ -2,6 +2,7 @@
  * The engine in the memory of one process, for replicas on one machine: the first process of `--processes` keeps it. It
  * does what the scripts of redis-store.ts do, step for step.
  */
+import { answersAt, joinAnswers } from './answers.ts';
 import {
   type Admission,
   DAY_KEPT,
@@ -177,7 +178,11 @@ export function createMemoryStore(): SharedStore & { unfollow(replica: string): 
       if (known?.digest === digest) return 'known';
       if (known?.isDone === false) return 'taken';
       replicas.add(owner);
-      calls.set(key, { owner, epoch: 1, number: 0, isDone: false, digest, bytes, reader: null }, LONGEST_CALL);
+      calls.set(
+        key,
+        { owner, epoch: 1, number: 0, isDone: false, digest, bytes: Buffer.from(bytes as string), reader: null },
+        LONGEST_CALL,
+      );
       ownedBy(owner).set(key, { session, stream });
       streams.entries.delete(key);
       return 'fresh';
@@ -201,7 +206,13 @@ export function createMemoryStore(): SharedStore & { unfollow(replica: string): 
       }
       return { state: 'done', reader };
     },
+    answerLate(call, owner, epoch, message, keep, seal) {
+      const batch = `${owner}-${++last}`;
+      const bytes = seal(joinAnswers([{ ...call, message }]), answersAt(batch));
+      return this.append(call, owner, { epoch, number: 1, bytes, isLast: true, batch }, keep);
+    },
     async take({ session, stream }, from, by) {
+      if (from !== by && beats.get(from) !== undefined) return null;
       const key = callKey({ session, stream });
       const known = calls.get(key);
       owned.get(from)?.delete(key);

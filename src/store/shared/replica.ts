@@ -3,20 +3,13 @@
  * the calls of a replica that was killed. Its id is new with every start, because pids and hosts are used again.
  */
 import { randomBytes } from 'node:crypto';
-import { BoundedMap } from '../../base/bounded-map.ts';
 import { messageOf } from '../../base/errors.ts';
-import { getOrMake } from '../../base/memo.ts';
 import { isObject } from '../../base/objects.ts';
+import { createLease } from './lease.ts';
+import { MirroredMap, type SharedMap } from './mirrored-map.ts';
 import type { Sealing } from './sealing.ts';
 import type { KnownReplica, LedgerKey, SharedStore, TakenCall } from './shared-store.ts';
-
-/** Values that every replica has in memory, by name. They are JSON. */
-export interface SharedMap {
-  get(key: string): unknown;
-  entries(): Iterable<readonly [string, unknown]>;
-  /** Null removes it. Resolves when every replica that is alive knows it, or after a second. */
-  set(key: string, value: unknown): Promise<void>;
-}
+import { TakenNumbers } from './taken-numbers.ts';
 
 /** A message between replicas. */
 export type ReplicaMessage = Readonly<Record<string, unknown>>;
@@ -26,6 +19,8 @@ export interface Replica {
   readonly store: SharedStore;
   /** Whether the store can be reached. */
   readonly isUp: boolean;
+  /** Whether no other replica can have, or can take now, a call of ours that was asked for at this time. */
+  holds(since: number): boolean;
   /** How many replicas are alive, with this one. */
   readonly count: number;
   /** The other replicas that are alive. */
@@ -64,6 +59,8 @@ export interface Taking {
 /** Milliseconds between signs of life, and after how many a replica counts as dead. */
 const BEAT = 500;
 const DEAD_AFTER = 2_000;
+/** Milliseconds before that in which a replica no longer relies on its own. */
+const MARGIN = 500;
 /** Milliseconds after the store is reached again in which nobody is declared dead: the others are on their way too. */
 const GRACE = 5_000;
 const ACK_WAIT = 1_000;
@@ -88,65 +85,12 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
   let taking: Taking | null = null;
   let isInDoubt = false;
   let lastBeat = performance.now();
+  const lease = createLease(DEAD_AFTER, MARGIN);
   let quietUntil = 0;
   let isBeating = false;
   let isTaking = false;
   let isClosed = false;
   let loading: Promise<unknown> = Promise.resolve();
-
-  class MirroredMap implements SharedMap {
-    readonly name: string;
-    readonly changed: (key: string, value: unknown) => void;
-    values = new Map<string, { readonly text: string; readonly value: unknown }>();
-    /** What has changed since the entries were asked for: what is loaded may be older. */
-    fresh: Set<string> | null = null;
-
-    constructor(name: string, changed: (key: string, value: unknown) => void) {
-      this.name = name;
-      this.changed = changed;
-    }
-
-    get(key: string): unknown {
-      return this.values.get(key)?.value;
-    }
-
-    *entries(): Iterable<readonly [string, unknown]> {
-      for (const [key, { value }] of this.values) yield [key, value];
-    }
-
-    set(key: string, value: unknown): Promise<void> {
-      this.take(key, value, false);
-      const place = `map:${this.name}:${key}`;
-      const sealed = value === null ? null : sealing.seal(JSON.stringify(value), place);
-      return acked((news) => store.setEntry(this.name, key, sealed, news), 'map', { map: this.name, key, value });
-    }
-
-    take(key: string, value: unknown, isNews: boolean): void {
-      this.fresh?.add(key);
-      this.put(key, value, isNews);
-    }
-
-    put(key: string, value: unknown, isNews: boolean): void {
-      const text = value == null ? null : JSON.stringify(value);
-      if ((this.values.get(key)?.text ?? null) === text) return;
-      if (text === null) this.values.delete(key);
-      else this.values.set(key, { text, value });
-      if (isNews) this.changed(key, value ?? null);
-    }
-
-    async load(isNews: boolean): Promise<void> {
-      const fresh = new Set<string>();
-      this.fresh = fresh;
-      const found = await store.entries(this.name).finally(() => {
-        if (this.fresh === fresh) this.fresh = null;
-      });
-      for (const key of [...this.values.keys()]) if (!found.has(key) && !fresh.has(key)) this.put(key, null, isNews);
-      for (const [key, sealed] of found) {
-        const plain = fresh.has(key) ? null : sealing.open(sealed, `map:${this.name}:${key}`);
-        if (plain !== null) this.put(key, JSON.parse(plain.toString()), isNews);
-      }
-    }
-  }
 
   /** Publishes, and waits until the replicas that are alive have heard it. */
   async function acked(write: (news: Buffer) => Promise<void>, kind: string, body: ReplicaMessage): Promise<void> {
@@ -239,9 +183,11 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
     isBeating = true;
     try {
       // It was stopped for a while, and may have been declared dead.
-      const isLate = performance.now() - lastBeat > DEAD_AFTER;
+      const sent = performance.now();
+      const isLate = sent - lastBeat > DEAD_AFTER;
       await store.beat(id, DEAD_AFTER);
       lastBeat = performance.now();
+      if (!isClosed) lease.renewed(sent, lastBeat);
       if (isLate) {
         quietUntil = lastBeat + DEAD_AFTER;
         resync();
@@ -319,6 +265,7 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
     get isUp() {
       return store.isUp;
     },
+    holds: (since) => lease.holds(since, performance.now()),
     get count() {
       return alive.size;
     },
@@ -330,7 +277,7 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
     seal: sealing.seal,
     open: sealing.open,
     map(name, changed = () => {}) {
-      const map = new MirroredMap(name, changed);
+      const map = new MirroredMap(name, { store, sealing, changed, told: (write, body) => acked(write, 'map', body) });
       maps.set(name, map);
       loading = Promise.all([loading, map.load(true)]);
       // Who waits for it is told.
@@ -356,6 +303,7 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
     async close() {
       if (isClosed) return;
       isClosed = true;
+      lease.end();
       clearInterval(timer);
       for (const one of waiting.values()) one.done();
       try {
@@ -367,28 +315,6 @@ export async function openReplica(store: SharedStore, sealing: Sealing, events: 
       await store.close();
     },
   };
-}
-
-/** How many numbers of a sender are told apart, and of how many senders. */
-const NUMBERS = 1_024;
-const MOST_SENDERS = 256;
-
-/**
- * The numbers of messages that were taken. Somebody who can write the store cannot make a message, but could put one there
- * again: a call would be made twice. Messages may come a little out of order.
- */
-class TakenNumbers {
-  readonly #senders = new BoundedMap<string, { readonly slots: Float64Array; last: number }>(MOST_SENDERS);
-
-  /** False if it came before, or is so old that nobody knows. */
-  take(sender: string, number: unknown): boolean {
-    if (typeof number !== 'number') return false;
-    const known = getOrMake(this.#senders, sender, () => ({ slots: new Float64Array(NUMBERS), last: 0 }));
-    if (number <= known.last - NUMBERS || known.slots[number % NUMBERS]! >= number) return false;
-    known.slots[number % NUMBERS] = number;
-    known.last = Math.max(known.last, number);
-    return true;
-  }
 }
 
 function othersOf(alive: ReadonlySet<string>, id: string): string[] {

@@ -30,18 +30,20 @@ export interface NewLedgerCall extends LedgerKey {
   readonly owner: string;
   /** Equal for equal requests. */
   readonly digest: string;
-  /** The request, to make the call again. */
-  readonly bytes: Buffer;
+  /** The request, to make the call again, or what its answer needs. Text has no white space: it costs less. */
+  readonly bytes: Buffer | string;
 }
 
 /** `gone`: the session is over. `known`: the same request came before. `taken`: another request has its id. */
 export type Admission = 'fresh' | 'gone' | 'known' | 'taken';
 
-/** An event of a stream: its position, and the message; null for the end of a stream without a message. */
+/** An event of a stream: its position, and the message; empty for the end of a stream without a message. */
 export interface StoredEvent {
   readonly epoch: number;
   readonly number: number;
   readonly bytes: Buffer;
+  /** The name under which answers were sealed together, if the message is one of them. */
+  readonly batch?: string;
   /** Whether no other follows. */
   readonly isLast: boolean;
 }
@@ -116,6 +118,19 @@ export interface SharedStore {
   admit(call: NewLedgerCall): Promise<Admission>;
   /** Writes an event once, even if it is asked twice because the first reply was lost. */
   append(call: LedgerKey, owner: string, event: StoredEvent, keep: number): Promise<Written>;
+  /**
+   * Writes an answer that is the only event of a call of ours, a few milliseconds later and sealed together with others.
+   * `seal` and `keep` are the same for all.
+   */
+  answerLate(
+    call: LedgerKey,
+    owner: string,
+    epoch: number,
+    message: Buffer,
+    keep: number,
+    seal: (plain: Buffer, place: string) => Buffer,
+  ): Promise<Written>;
+  /** Null if `from` does not make it any more, or is another replica and gives signs of life. */
   take(call: LedgerKey, from: string, by: string): Promise<TakenCall | null>;
   /** The replica that makes a call; null if none does. */
   ownerOf(call: LedgerKey): Promise<string | null>;

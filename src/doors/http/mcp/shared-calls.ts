@@ -3,6 +3,7 @@
  * replica that was killed are ended, or made again if that is declared safe.
  */
 import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../../../base/errors.ts';
 import { sha256 } from '../../../base/hash.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
@@ -13,8 +14,9 @@ import { readsEmptyEvents } from '../../../protocol/revisions.ts';
 import type { Replica } from '../../../store/shared/replica.ts';
 import type { Admission, LedgerKey, TakenCall } from '../../../store/shared/shared-store.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
-import { progressIn, readStream, SharedExchange, sealedAt, type Wakes } from './shared-exchange.ts';
+import { progressIn, SharedExchange } from './shared-exchange.ts';
 import type { SharedSession } from './shared-session.ts';
+import { openEvent, readStream, type Wakes } from './shared-stream.ts';
 import { StreamableSession } from './streamable-session.ts';
 
 export interface SharedCalls {
@@ -48,10 +50,12 @@ const LEDGER: ReadonlySet<string> = new Set([
 ]);
 /** Seconds. */
 const RETRY_AFTER = 1;
-/** How often a request is admitted again because the call that it waited for was taken back. */
+/** How often a request is admitted again because the call that it waited for was taken back, or may be about to end. */
 const MOST_TRIES = 3;
 /** Milliseconds that the end of a call is kept that nobody waits for. */
 const AT_ONCE = 1;
+/** Milliseconds in which an answer that its client has is in the store, as a rule. */
+const ALMOST_WRITTEN = 15;
 const NOTHING = Buffer.alloc(0);
 
 /** Whether a request has to be in the ledger. */
@@ -99,6 +103,7 @@ export function createSharedCalls(
   function exchangeFor(
     call: LedgerKey,
     epoch: number,
+    since: number,
     session: SharedSession,
     message: Message,
     post: ResponseTo | null,
@@ -111,6 +116,7 @@ export function createSharedCalls(
       backpressure,
       call,
       epoch,
+      since,
       streams,
       progressed,
       response: post?.response ?? null,
@@ -129,9 +135,10 @@ export function createSharedCalls(
    * What the store keeps of a request: all of it if another replica may have to make it again, else what the answer needs
    * that its outcome is unknown. Neither of these two members is a secret, and `readKept` checks them.
    */
-  function keptOf(call: LedgerKey, session: SharedSession, message: Message): Buffer {
+  function keptOf(call: LedgerKey, session: SharedSession, message: Message): Buffer | string {
     if (mayRepeat(session, message)) return replica.seal(message.bytes, requestAt(call));
-    return Buffer.from(`{"jsonrpc":"2.0","id":${idText(message)},"method":"${message.method}"}`, 'latin1');
+    const text = `{"jsonrpc":"2.0","id":${idText(message)},"method":"${message.method}"}`;
+    return call.stream.startsWith('n') ? text : Buffer.from(text, 'latin1');
   }
 
   /** Null if nobody of us has written it. */
@@ -167,9 +174,9 @@ export function createSharedCalls(
     // Which tools may be called again is known when servers have said what they offer.
     if (isWhole && gateway.opening !== null) await gateway.opening;
     const events = (await store.events(call.session, call.stream, [0, 1], replica.id)) ?? [];
-    const progress = events.map((event) => progressIn(replica.open(event.bytes, sealedAt(call)) ?? NOTHING));
+    const progress = events.map((event) => progressIn(openEvent(replica, call, event) ?? NOTHING));
     const most = Math.max(...progress.filter((one) => !Number.isNaN(one)), Number.NEGATIVE_INFINITY);
-    const exchange = exchangeFor(call, epoch, session, message, null, true, most);
+    const exchange = exchangeFor(call, epoch, performance.now(), session, message, null, true, most);
     unsure.delete(name);
     if (unmade !== null || (isWhole && mayRepeat(session, message))) session.peer.request(message, exchange);
     else await exchange.giveUp(message, outcomeUnknown('the replica that made it was killed'));
@@ -206,19 +213,25 @@ export function createSharedCalls(
     async call(session, message, post, streams) {
       const call = { session: session.id, stream: streamOf(idText(message)) };
       for (let tries = 1; ; tries++) {
+        const since = performance.now();
         const admission = await admit(call, session, message);
         switch (admission) {
           case 'gone':
             sessions.end(session);
             throw sessionUnknown();
           case 'taken':
+            // A client that uses ids again may have an answer that another replica has not yet written.
+            if (tries < MOST_TRIES) {
+              await sleep(ALMOST_WRITTEN);
+              break;
+            }
             throw new GatewayError(
               'request_invalid',
               'Another request of this session has the same id and is still running.',
             );
           case 'fresh':
             unsure.delete(nameOf(call));
-            session.peer.request(message, exchangeFor(call, 1, session, message, post, streams));
+            session.peer.request(message, exchangeFor(call, 1, since, session, message, post, streams));
             return;
           case 'known': {
             // A balancer or the client has sent it again. It is not made twice: both get the same answer.

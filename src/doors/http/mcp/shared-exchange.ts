@@ -1,21 +1,25 @@
 /**
- * The reply to one call of a session that several replicas share. Every message of it is in the store before its client
- * gets it, so that another replica can go on: with the stream if the client comes back there, and with the call if this
- * replica is killed. The store refuses what a replica writes that has lost the call.
+ * The reply to one call of a session that several replicas share. Messages are in the store before the client gets them, so
+ * that another replica can go on: with the stream if the client comes back there, and with the call if this replica is
+ * killed. The store refuses what a replica writes that has lost the call.
+ *
+ * One kind of answer goes to the client first, and a few milliseconds later to the store, together with others: one that is
+ * the whole reply, while no other replica can have the call. It has no event id, so nobody comes back for what follows it.
+ * If the replica is killed in that moment, the others find a call without an answer. They end it as unknown, or make it
+ * again if that is declared safe, as they do with any other. A client that has its answer does not ask, and one that has it
+ * not cannot tell this from a replica that was killed a moment earlier.
  */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GatewayError } from '../../../base/errors.ts';
-import { oneLine } from '../../../protocol/json.ts';
 import { idText, type Message } from '../../../protocol/message.ts';
 import { join } from '../../../protocol/parts.ts';
 import { errorObject, errorReply, errorResult, type Reply, resultReply } from '../../../protocol/rpc.ts';
-import { SSE_DATA, SSE_END, SSE_KEEPALIVE } from '../../../protocol/sse.ts';
-import type { Replica } from '../../../store/shared/replica.ts';
-import type { LedgerKey, StoredEvent, Written } from '../../../store/shared/shared-store.ts';
+import { SSE_KEEPALIVE } from '../../../protocol/sse.ts';
+import type { Written } from '../../../store/shared/shared-store.ts';
 import { type Exchange, SLOW } from '../../answer.ts';
-import type { Backpressure } from '../wire/backpressure.ts';
 import { sendReply } from '../wire/reply.ts';
+import { type EventPosition, eventId, readStream, type StreamOf, sealedAt, writeEvent } from './shared-stream.ts';
 import { startStream } from './stream.ts';
 
 /** Milliseconds until a call that has no answer yet becomes a stream, so that its client has an event to come back to. */
@@ -26,61 +30,12 @@ const KEPT_ANSWER = 30_000;
 /** Milliseconds between tries while the store cannot be reached, and until a client that waits is answered without it. */
 const RETRY = 200;
 const PATIENCE = 5_000;
-/** Milliseconds after which a reader looks by itself: the message that wakes it may be lost. */
-const TICK = 1_000;
-
 const NOTHING = Buffer.alloc(0);
 
-export function eventId(stream: string, epoch: number, number: number): string {
-  return `${stream}_${epoch}-${number}`;
-}
-
-/** Null if it is not one of ours. */
-export function readEventId(
-  text: string,
-): { readonly stream: string; readonly after: readonly [number, number] } | null {
-  const [, stream, epoch, number] = /^([\w-]{1,64})_(\d{1,15})-(\d{1,15})$/.exec(text) ?? [];
-  return stream === undefined ? null : { stream, after: [Number(epoch), Number(number)] };
-}
-
-export function eventText(stream: string, { epoch, number }: StoredEvent, message: Buffer): Reply {
-  return { head: `id: ${eventId(stream, epoch, number)}\n${SSE_DATA}`, body: oneLine(message), tail: SSE_END };
-}
-
-export const sealedAt = ({ session, stream }: LedgerKey) => `event:${session}:${stream}`;
-
-/** Wakes those who read a stream on this replica. */
-export class Wakes {
-  readonly #waiting = new Map<string, Set<() => void>>();
-
-  wake({ session, stream }: LedgerKey): void {
-    for (const one of this.#waiting.get(`${session} ${stream}`) ?? []) one();
-  }
-
-  /** Resolves at the next wake, or after `ms`. */
-  next({ session, stream }: LedgerKey, ms: number): Promise<void> {
-    const key = `${session} ${stream}`;
-    const waiting = this.#waiting.get(key) ?? new Set();
-    this.#waiting.set(key, waiting);
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        waiting.delete(done);
-        if (waiting.size === 0) this.#waiting.delete(key);
-        resolve();
-      };
-      const timer = setTimeout(done, ms).unref();
-      waiting.add(done);
-    });
-  }
-}
-
-export interface SharedExchangeOptions {
-  readonly replica: Replica;
-  readonly wakes: Wakes;
-  readonly backpressure: Backpressure;
-  readonly call: LedgerKey;
+export interface SharedExchangeOptions extends StreamOf {
   readonly epoch: number;
+  /** When it was asked for. */
+  readonly since: number;
   /** Null if the call was taken over: its client may come back for it. */
   readonly response: ServerResponse | null;
   readonly headers: readonly string[];
@@ -188,36 +143,50 @@ export class SharedExchange implements Exchange {
       clearTimeout(this.#primer);
     }
     const { replica, call, epoch } = this.#options;
-    const event: StoredEvent = {
-      epoch,
-      number: ++this.#number,
-      bytes: message.length === 0 ? NOTHING : replica.seal(message, sealedAt(call)),
-      isLast,
-    };
-    this.#last = this.#last.then(() => this.#store(event, message));
+    const position = { epoch, number: ++this.#number, isLast };
+    const isGiven = isLast && position.number === 1 && this.#canGive();
+    if (isGiven) {
+      this.#deliver(position, message);
+      this.#writes = false;
+    }
+    if (isGiven && message.length > 0)
+      this.#last = this.#store(position, message, () =>
+        replica.store.answerLate(call, replica.id, epoch, message, KEPT_ANSWER, replica.seal),
+      );
+    else {
+      const event = { ...position, bytes: message.length === 0 ? NOTHING : replica.seal(message, sealedAt(call)) };
+      const keep = this.#isStreaming || this.#options.response === null ? KEPT_STREAM : KEPT_ANSWER;
+      const write = () => replica.store.append(call, replica.id, event, keep);
+      this.#last = this.#last.then(() => this.#store(position, message, write));
+    }
   }
 
-  async #store(event: StoredEvent, message: Buffer): Promise<void> {
-    const { replica, call, wakes } = this.#options;
-    const keep = this.#isStreaming || this.#options.response === null ? KEPT_STREAM : KEPT_ANSWER;
+  /** Whether the client may have the whole reply before the store. */
+  #canGive(): boolean {
+    const { response, replica, since } = this.#options;
+    return this.#writes && !this.#isStreaming && response?.destroyed === false && replica.holds(since);
+  }
+
+  async #store(position: EventPosition, message: Buffer, write: () => Promise<Written>): Promise<void> {
+    const { call, wakes } = this.#options;
     const latest = performance.now() + PATIENCE;
     for (;;) {
-      const written = await replica.store.append(call, replica.id, event, keep).catch(() => null);
+      const written = await write().catch(() => null);
       if (written !== null) {
-        this.#written(written, event, message);
+        this.#written(written, position, message);
         wakes.wake(call);
         return;
       }
       // The store cannot be reached. Nobody else can take the call then, so a client that waits gets its answer.
-      if (event.isLast && this.#writes && performance.now() > latest) {
-        this.#deliver(event, message);
+      if (position.isLast && this.#writes && performance.now() > latest) {
+        this.#deliver(position, message);
         this.#writes = false;
       }
       await sleep(RETRY, undefined, { ref: false });
     }
   }
 
-  #written({ state, reader }: Written, event: StoredEvent, message: Buffer): void {
+  #written({ state, reader }: Written, event: EventPosition, message: Buffer): void {
     const { replica, call } = this.#options;
     if (reader !== null) void replica.send(reader, 'wake', { ...call }).catch(() => {});
     if (this.#writes) {
@@ -235,7 +204,7 @@ export class SharedExchange implements Exchange {
     void readStream(this.#options, response, headers, this.#delivered, streams);
   }
 
-  #deliver(event: StoredEvent, message: Buffer): void {
+  #deliver(event: EventPosition, message: Buffer): void {
     const { response, headers, backpressure, call } = this.#options;
     if (response === null || response.destroyed) return;
     if (!this.#isStreaming) {
@@ -250,74 +219,6 @@ export class SharedExchange implements Exchange {
     writeEvent(response, call.stream, event, message, backpressure);
   }
 }
-
-function writeEvent(
-  response: ServerResponse,
-  stream: string,
-  event: StoredEvent,
-  message: Buffer,
-  backpressure: Backpressure,
-): void {
-  if (message.length > 0) {
-    const { head, body, tail } = eventText(stream, event, message);
-    response.write(head, 'latin1');
-    response.write(join(body));
-    response.write(tail, 'latin1');
-    backpressure.written(response);
-  }
-  if (event.isLast) response.end();
-}
-
-/**
- * Writes the events of a stream after a position to a client, those that are there and those that come. A client that
- * reads no streams gets the answer alone. Resolves to false if there is no such stream.
- */
-export async function readStream(
-  { replica, wakes, backpressure, call }: Pick<SharedExchangeOptions, 'replica' | 'wakes' | 'backpressure' | 'call'>,
-  response: ServerResponse,
-  headers: readonly string[],
-  from: readonly [number, number],
-  streams: boolean,
-  reading: StreamReading = ALWAYS,
-): Promise<boolean> {
-  let after = from;
-  while (reading.isCurrent()) {
-    const woken = wakes.next(call, TICK);
-    const events = await replica.store
-      .events(call.session, call.stream, after, replica.id)
-      .catch(() => 'down' as const);
-    if (response.destroyed || response.writableEnded || !reading.isCurrent()) return true;
-    if (events === null) {
-      if (!response.headersSent) return false;
-      response.end();
-      return true;
-    }
-    if (streams && events !== 'down' && !response.headersSent) {
-      startStream(response, headers);
-      backpressure.opened(response);
-    }
-    for (const event of events === 'down' ? [] : events) {
-      after = [event.epoch, event.number];
-      const message = event.bytes.length === 0 ? NOTHING : replica.open(event.bytes, sealedAt(call));
-      // What was not sealed by us is not passed on.
-      if (message === null) continue;
-      if (streams) writeEvent(response, call.stream, event, message, backpressure);
-      else if (event.isLast) sendReply(response, 200, { head: '', body: message, tail: '' }, headers, backpressure);
-      if (event.isLast) return true;
-      reading.wrote(after);
-    }
-    await woken;
-  }
-  return true;
-}
-
-/** A stream that is read for as long as it is the one to be read. */
-export interface StreamReading {
-  isCurrent(): boolean;
-  wrote(position: readonly [number, number]): void;
-}
-
-const ALWAYS: StreamReading = { isCurrent: () => true, wrote() {} };
 
 export function unknownReply(message: Message, error: GatewayError): Reply {
   const id = idText(message);

@@ -13,7 +13,7 @@ import { SSE_KEEPALIVE } from '../../../protocol/sse.ts';
 import type { Replica } from '../../../store/shared/replica.ts';
 import { STANDING } from '../../../store/shared/shared-store.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
-import { readEventId, readStream, sealedAt, type Wakes } from './shared-exchange.ts';
+import { readEventId, readStream, sealedAt, type Wakes } from './shared-stream.ts';
 import { type Budget, startStream } from './stream.ts';
 import { StreamableSession } from './streamable-session.ts';
 

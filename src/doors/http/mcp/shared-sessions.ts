@@ -26,8 +26,8 @@ import {
   streamOf,
   unavailable,
 } from './shared-calls.ts';
-import { Wakes } from './shared-exchange.ts';
 import { placeOf, SharedSession } from './shared-session.ts';
+import { Wakes } from './shared-stream.ts';
 import type { Budget } from './stream.ts';
 import { StreamableSession } from './streamable-session.ts';
 

@@ -1,0 +1,34 @@
+/**
+ * Answers of several calls that are sealed together: to seal one by itself, and to collect what that leaves behind, costs
+ * about as much as the rest of what a call does with the store. They are text, a line for each with the call and the length
+ * of its answer, then an empty line and the answers. So an answer counts only for the call for which it was sealed.
+ */
+import type { LedgerKey } from './shared-store.ts';
+
+export interface LateAnswer extends LedgerKey {
+  readonly message: Buffer;
+}
+
+const END = '\n\n';
+
+export const answersAt = (batch: string) => `answers:${batch}`;
+
+export function joinAnswers(answers: readonly LateAnswer[]): Buffer {
+  const lines = answers.map(({ session, stream, message }) => `${session} ${stream} ${message.length}`);
+  const head = Buffer.from(`${lines.join('\n')}${END}`, 'latin1');
+  return Buffer.concat([head, ...answers.map(({ message }) => message)]);
+}
+
+/** Null if there is none for this call. */
+export function answerIn(joined: Buffer, { session, stream }: LedgerKey): Buffer | null {
+  const end = joined.indexOf(END);
+  if (end < 0) return null;
+  let from = end + END.length;
+  for (const line of joined.toString('latin1', 0, end).split('\n')) {
+    const [whose, which, length] = line.split(' ');
+    const to = from + Number(length);
+    if (whose === session && which === stream) return joined.subarray(from, to);
+    from = to;
+  }
+  return null;
+}
