@@ -38,9 +38,10 @@ export const agents = computed(() => {
 
 const MOST_TICKS = 300;
 
+/** Effects call it, so it must not read what it writes: that would call them again. */
 export async function refresh(): Promise<void> {
   try {
-    const last = ticks.value.at(-1)?.t ?? 0;
+    const last = ticks.peek().at(-1)?.t ?? 0;
     const [info, now] = await Promise.all([get<SessionInfo>('session'), get<Overview>(`overview?since=${last}`)]);
     session.value = info;
     overview.value = now;
@@ -50,7 +51,7 @@ export async function refresh(): Promise<void> {
     // The stream tells of every change. This finds one that was lost on the way.
     if (areApprovalsKnown.value && now.approvals !== approvals.value.length) await loadApprovals();
     // Also those that the stream missed.
-    const known = new Map([...now.ticks, ...ticks.value].map((tick) => [tick.t, tick]));
+    const known = new Map([...now.ticks, ...ticks.peek()].map((tick) => [tick.t, tick]));
     ticks.value = [...known.values()].sort((a, b) => a.t - b.t).slice(-MOST_TICKS);
     failure.value = null;
   } catch (error) {

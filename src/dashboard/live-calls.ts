@@ -150,6 +150,11 @@ export class LiveCalls implements CallWatcher {
     return this.#tell !== null;
   }
 
+  /** Whether news would show anything that went well. If not, they wait for the end of the second, so that the last calls are shown then. */
+  get hasRoom(): boolean {
+    return this.#room > 0;
+  }
+
   #forgetNews(): void {
     this.#untold = this.#next;
     this.#odd = 0;

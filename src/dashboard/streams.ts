@@ -243,7 +243,7 @@ export function createStreams({ gateway, calls, isValid }: StreamsOptions): Stre
   function flush(): void {
     if (soon !== null) clearTimeout(soon);
     soon = null;
-    if (calls.isShown) {
+    if (calls.isShown && calls.hasRoom) {
       const news = calls.news();
       if (news.calls.length > 0 || news.skipped > 0) send('calls', news);
     }
