@@ -114,6 +114,11 @@ describe('a question with an address', () => {
 });
 
 describe('the number of questions is limited', () => {
+  // After five bad addresses in a row the server is not called for a while.
+  beforeAll(async () => {
+    gateway = await startHttp({ config });
+  });
+
   const answersIn = (text: string) => JSON.parse(text) as { action?: string; error?: { message: string } }[];
 
   it('to 16 that are open during one call', async () => {
