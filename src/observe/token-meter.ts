@@ -2,7 +2,6 @@
  * Counts tokens with a real tokenizer, for reports: `list --tokens`, `doctor` and `/metrics`. The tokenizer takes 0.2 s to
  * load and 100 MB, so it is a process that ends with its work. What has to be quick uses the estimate of tokens.ts.
  */
-import { text } from 'node:stream/consumers';
 import { BoundedMap } from '../base/bounded-map.ts';
 import { GatewayError } from '../base/errors.ts';
 import { sha256 } from '../base/hash.ts';
@@ -75,6 +74,7 @@ async function countUnknown(entries: Iterable<Entry>): Promise<void> {
 
 /** How many tokens each text has. */
 async function countTexts(texts: readonly string[]): Promise<number[]> {
+  const { text } = await import('node:stream/consumers');
   const program = startProcess(process.execPath, [ownFile('dist/tokenizer.js')], {
     stdio: ['pipe', 'pipe', 'ignore'],
     env: {},

@@ -9,7 +9,6 @@ import type { ChildProcess } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { dirname } from 'node:path';
-import { createInterface } from 'node:readline';
 import { canonicalJson, sha256 } from '../base/hash.ts';
 import { getOrMake } from '../base/memo.ts';
 import { toObject } from '../base/objects.ts';
@@ -79,6 +78,8 @@ function startLookups({ runner, settings, cwd, env }: NpmSettings, ended: () => 
   letExit(child);
   child.once('error', close);
   child.once('exit', close);
+  // Loaded here: most gateways look nothing up.
+  const { createInterface } = process.getBuiltinModule('node:readline');
   createInterface(child.stdout!).on('line', (line) => {
     const { id, contents } = parsed(line);
     settle(Number(id), Array.isArray(contents) ? contents.map(String) : null);

@@ -1,5 +1,5 @@
 /** How connections over HTTP are opened: how long that may take, and which certificates are accepted and shown. */
-import { type SecureContextOptions, TLSSocket } from 'node:tls';
+import type { SecureContextOptions } from 'node:tls';
 import type { Pool } from 'undici';
 import { fingerprintIn, readAuthorities, readKeyPair } from '../base/certificates.ts';
 import { stampOf } from '../base/watch-file.ts';
@@ -40,7 +40,7 @@ export async function poolOptions({ tls }: { readonly tls?: ClientTls }): Promis
  * by the certificate itself.
  */
 export async function ownServerOptions(cert: string, pair: ClientTls['pair']): Promise<Pool.Options> {
-  const { buildConnector } = await import('undici');
+  const [{ buildConnector }, { TLSSocket }] = await Promise.all([import('undici'), import('node:tls')]);
   const shown = pair === null ? {} : readClientTls({ ca: null, pair });
   // A resumed session would show no certificate.
   const connector = buildConnector({ ...CONNECT, ...shown, rejectUnauthorized: false, maxCachedSessions: 0 });
