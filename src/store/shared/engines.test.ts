@@ -108,7 +108,7 @@ describe.each(Object.keys(ENGINES))('the engine %s', (name) => {
       return plain;
     };
     const answer = (one: LedgerKey, text: string, owner = 'late') =>
-      store.answerLate(one, owner, 1, bytes(text), LONG, seal);
+      store.answerLate(one, owner, 1, { head: '', body: bytes(text), tail: '' }, LONG, seal);
     await store.events(calls[3]!.session, calls[3]!.stream, [0, 1], 'reader');
     const replies = await Promise.all(calls.map((one, i) => answer(one, `answer ${i}`, i === 7 ? 'thief' : 'late')));
     expect(replies.map(({ state }, i) => (state === 'done' ? -1 : i)).filter((i) => i >= 0)).toEqual([7]);

@@ -17,7 +17,7 @@ function watched(reply: (line: string) => string = () => 'done ') {
     return lines.map(reply).join('\n');
   });
   const answer = (stream: string, message: string) =>
-    steps.answerLate(call(stream), 'me', 1, Buffer.from(message), KEEP, seal);
+    steps.answerLate(call(stream), 'me', 1, { head: '', body: Buffer.from(message), tail: '' }, KEEP, seal);
   return { sent, steps, answer, isDown: (value: boolean) => (isDown = value) };
 }
 

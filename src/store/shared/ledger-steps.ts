@@ -6,6 +6,7 @@
  *   pb BATCH KEEP                                         keeps answers that were sealed together; events name them
  * `b` is there if it has bytes, else `-`. The reply has a line for each.
  */
+import { replyLength } from '../../protocol/rpc.ts';
 import { answersAt, joinAnswers, type LateAnswer } from './answers.ts';
 import type { Admission, LedgerKey, SharedStore, StoredEvent, Written } from './shared-store.ts';
 
@@ -26,9 +27,10 @@ interface LedgerStep {
 }
 
 /** An answer that waits to be sealed. */
-interface WaitingAnswer extends LateAnswer, Pick<LedgerStep, 'resolve' | 'reject'> {
+interface WaitingAnswer extends LateAnswer, Pick<LedgerStep, 'reject'> {
   readonly owner: string;
   readonly epoch: number;
+  resolve(written: Written): void;
 }
 
 /** `send` carries steps to the engine, and resolves to its reply. */
@@ -71,7 +73,7 @@ export function createLedgerSteps(send: (lines: string, bytes: readonly Buffer[]
     waiting.push({ line: `pb ${batch} ${keep}`, bytes, resolve() {}, reject: failed });
     for (const { owner, session, stream, epoch, resolve, reject } of answers) {
       const line = `e- ${owner} ${session} ${stream} ${epoch} 1 ${keep} ${batch}`;
-      waiting.push({ line, bytes: NOTHING, resolve, reject });
+      waiting.push({ line, bytes: NOTHING, resolve: (reply) => resolve(writtenOf(reply, owner)), reject });
     }
     sendAll();
   }
@@ -110,23 +112,22 @@ export function createLedgerSteps(send: (lines: string, bytes: readonly Buffer[]
   }
 
   return {
-    async admit({ owner, session, stream, digest, bytes }): Promise<Admission> {
+    admit({ owner, session, stream, digest, bytes }) {
       const line = `${owner} ${session} ${stream} ${digest}`;
       const admitted = typeof bytes === 'string' ? step('a', `${line} ${bytes}`, NOTHING) : step('a', line, bytes);
-      return (await admitted) as Admission;
+      return admitted as Promise<Admission>;
     },
     async append({ session, stream }, owner, { epoch, number, bytes, isLast }, keep): Promise<Written> {
       const line = `${owner} ${session} ${stream} ${epoch} ${number} ${isLast ? keep : 0}`;
       return writtenOf(await step('e', line, bytes), owner);
     },
-    async answerLate({ session, stream }, owner, epoch, message, keep, seal): Promise<Written> {
-      const reply = await new Promise<string>((resolve, reject) => {
-        late.push({ owner, session, stream, epoch, message, resolve, reject });
-        lateBytes += message.length;
+    answerLate({ session, stream }, owner, epoch, reply, keep, seal) {
+      return new Promise((resolve, reject) => {
+        late.push({ owner, session, stream, epoch, reply, resolve, reject });
+        lateBytes += replyLength(reply);
         if (late.length >= MOST_STEPS || lateBytes >= MOST_BYTES) sealLate(seal, keep);
         else if (late.length === 1) setTimeout(sealLate, LINGER, seal, keep);
       });
-      return writtenOf(reply, owner);
     },
   };
 }

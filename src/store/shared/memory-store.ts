@@ -206,9 +206,9 @@ export function createMemoryStore(): SharedStore & { unfollow(replica: string): 
       }
       return { state: 'done', reader };
     },
-    answerLate(call, owner, epoch, message, keep, seal) {
+    answerLate(call, owner, epoch, reply, keep, seal) {
       const batch = `${owner}-${++last}`;
-      const bytes = seal(joinAnswers([{ ...call, message }]), answersAt(batch));
+      const bytes = seal(joinAnswers([{ ...call, reply }]), answersAt(batch));
       return this.append(call, owner, { epoch, number: 1, bytes, isLast: true, batch }, keep);
     },
     async take({ session, stream }, from, by) {

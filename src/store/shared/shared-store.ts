@@ -2,6 +2,7 @@
  * What replicas of one gateway share, as an engine keeps it: Redis, or the first process of `--processes`. An engine sees
  * sealed bytes only. Every method is one atomic step, so that a replica can be killed between any two.
  */
+import type { Reply } from '../../protocol/rpc.ts';
 
 /** What a replica reads of the engine. */
 export interface StoreReader {
@@ -126,7 +127,7 @@ export interface SharedStore {
     call: LedgerKey,
     owner: string,
     epoch: number,
-    message: Buffer,
+    reply: Reply,
     keep: number,
     seal: (plain: Buffer, place: string) => Buffer,
   ): Promise<Written>;

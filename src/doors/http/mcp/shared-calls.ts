@@ -12,7 +12,7 @@ import { READ_DIRECTORY } from '../../../protocol/meta.ts';
 import { readMessage } from '../../../protocol/read.ts';
 import { readsEmptyEvents } from '../../../protocol/revisions.ts';
 import type { Replica } from '../../../store/shared/replica.ts';
-import type { Admission, LedgerKey, TakenCall } from '../../../store/shared/shared-store.ts';
+import type { Admission, LedgerKey, NewLedgerCall, TakenCall } from '../../../store/shared/shared-store.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import { progressIn, SharedExchange } from './shared-exchange.ts';
 import type { SharedSession } from './shared-session.ts';
@@ -76,23 +76,22 @@ export function createSharedCalls(
   sessions: CallSessions,
 ): SharedCalls {
   const { store } = replica;
-  const running = new Map<SharedExchange, Message>();
-  /** The calls that this replica makes or is about to make. */
-  const inHand = new Set<string>();
+  /** The calls that this replica makes or is about to make. An array: `sources/slots.ts` says why. */
+  const inHand: CallInHand[] = [];
   /** Those that the store may have admitted, and that were not made, because its reply was lost. */
   const unsure = new Map<string, Message>();
   let admitting = 0;
 
   replica.takeOver({
-    hasInHand: (call) => inHand.has(nameOf(call)),
+    hasInHand: (call) => isInHand(nameOf(call)),
     settled: () => unsure.clear(),
     take(call, from) {
       const name = nameOf(call);
-      inHand.add(name);
+      const one = hold(name);
       const unmade = from === replica.id ? (unsure.get(name) ?? null) : null;
-      takeOver(call, unmade).catch((error: unknown) => {
+      takeOver(call, one, unmade).catch((error: unknown) => {
         // It is still in our name, so it is found again.
-        inHand.delete(name);
+        letGo(one);
         if (unmade !== null) unsure.set(name, unmade);
         replica.doubt();
         if (replica.isUp) gateway.events.emit('failure', { where: 'taking over a call', error });
@@ -100,17 +99,37 @@ export function createSharedCalls(
     },
   });
 
+  function hold(name: string): CallInHand {
+    const one: CallInHand = { name, place: inHand.length, message: null, exchange: null };
+    inHand.push(one);
+    return one;
+  }
+
+  function letGo(one: CallInHand): void {
+    if (one.place < 0) return;
+    const last = inHand.pop()!;
+    if (last !== one) {
+      inHand[one.place] = last;
+      last.place = one.place;
+    }
+    one.place = -1;
+  }
+
+  const isInHand = (name: string, except: CallInHand | null = null) =>
+    inHand.some((one) => one !== except && one.name === name);
+
   function exchangeFor(
     call: LedgerKey,
     epoch: number,
     since: number,
+    one: CallInHand,
     session: SharedSession,
     message: Message,
     post: ResponseTo | null,
     streams: boolean,
     progressed: number | null = null,
   ): SharedExchange {
-    const exchange: SharedExchange = new SharedExchange({
+    const exchange = new SharedExchange({
       replica,
       wakes,
       backpressure,
@@ -122,12 +141,10 @@ export function createSharedCalls(
       response: post?.response ?? null,
       headers: post?.headers ?? [],
       primes: readsEmptyEvents(session.peer.revision!),
-      ended() {
-        running.delete(exchange);
-        inHand.delete(nameOf(call));
-      },
+      ended: () => letGo(one),
     });
-    running.set(exchange, message);
+    one.message = message;
+    one.exchange = exchange;
     return exchange;
   }
 
@@ -159,14 +176,18 @@ export function createSharedCalls(
   }
 
   /** A replica was killed, and this one has its call now; or it is a call of ours that was not begun, `unmade`. */
-  async function takeOver({ epoch, bytes, isRead, ...call }: TakenCall, unmade: Message | null): Promise<void> {
-    const name = nameOf(call);
+  async function takeOver(
+    { epoch, bytes, isRead, ...call }: TakenCall,
+    one: CallInHand,
+    unmade: Message | null,
+  ): Promise<void> {
+    const { name } = one;
     const kept = unmade === null ? readKept(call, bytes) : { message: unmade, isWhole: true };
     const session = kept === null ? null : await sessions.load(call.session).catch(nullIfUnknown);
     // Nobody can wait for it any more. A call that was not made is forgotten if its client has not sent it again.
     if (kept === null || session === null || (unmade !== null && !isRead)) {
       await store.append(call, replica.id, { epoch, number: 1, bytes: NOTHING, isLast: true }, AT_ONCE);
-      inHand.delete(name);
+      letGo(one);
       unsure.delete(name);
       return;
     }
@@ -176,30 +197,30 @@ export function createSharedCalls(
     const events = (await store.events(call.session, call.stream, [0, 1], replica.id)) ?? [];
     const progress = events.map((event) => progressIn(openEvent(replica, call, event) ?? NOTHING));
     const most = Math.max(...progress.filter((one) => !Number.isNaN(one)), Number.NEGATIVE_INFINITY);
-    const exchange = exchangeFor(call, epoch, performance.now(), session, message, null, true, most);
+    const exchange = exchangeFor(call, epoch, performance.now(), one, session, message, null, true, most);
     unsure.delete(name);
     if (unmade !== null || (isWhole && mayRepeat(session, message))) session.peer.request(message, exchange);
     else await exchange.giveUp(message, outcomeUnknown('the replica that made it was killed'));
   }
 
-  async function admit(call: LedgerKey, session: SharedSession, message: Message): Promise<Admission> {
-    const name = nameOf(call);
-    const digest = sha256(Buffer.concat([Buffer.from(session.salt), message.bytes]), 'base64url');
-    const bytes = keptOf(call, session, message);
-    const wasInHand = inHand.has(name);
-    inHand.add(name);
+  function admissionOf(call: LedgerKey, session: SharedSession, message: Message): NewLedgerCall {
+    const digest = sha256(`${session.salt}${message.bytes.toString('latin1')}`, 'base64url');
+    return { ...call, owner: replica.id, digest, bytes: keptOf(call, session, message) };
+  }
+
+  async function admit(asked: NewLedgerCall, one: CallInHand, message: Message): Promise<Admission> {
     admitting++;
     try {
-      const admission = await store.admit({ ...call, owner: replica.id, digest, bytes });
-      if (admission !== 'fresh' && !wasInHand) inHand.delete(name);
+      const admission = await store.admit(asked);
+      if (admission !== 'fresh') letGo(one);
       return admission;
     } catch {
       // The store may have it, and nobody would make it. Who sends it again would wait for ever.
-      if (!wasInHand) {
-        inHand.delete(name);
-        unsure.set(name, message);
+      if (!isInHand(one.name, one)) {
+        unsure.set(one.name, message);
         replica.doubt();
       }
+      letGo(one);
       throw unavailable();
     } finally {
       admitting--;
@@ -212,9 +233,12 @@ export function createSharedCalls(
     },
     async call(session, message, post, streams) {
       const call = { session: session.id, stream: streamOf(idText(message)) };
+      const name = nameOf(call);
       for (let tries = 1; ; tries++) {
         const since = performance.now();
-        const admission = await admit(call, session, message);
+        const asked = admissionOf(call, session, message);
+        const one = hold(name);
+        const admission = await admit(asked, one, message);
         switch (admission) {
           case 'gone':
             sessions.end(session);
@@ -230,8 +254,8 @@ export function createSharedCalls(
               'Another request of this session has the same id and is still running.',
             );
           case 'fresh':
-            unsure.delete(nameOf(call));
-            session.peer.request(message, exchangeFor(call, 1, since, session, message, post, streams));
+            if (unsure.size > 0) unsure.delete(name);
+            session.peer.request(message, exchangeFor(call, 1, since, one, session, message, post, streams));
             return;
           case 'known': {
             // A balancer or the client has sent it again. It is not made twice: both get the same answer.
@@ -248,10 +272,19 @@ export function createSharedCalls(
     async close() {
       replica.takeOver({ take() {}, hasInHand: () => true, settled() {} });
       const unknown = outcomeUnknown('the gateway was stopped');
-      const given = [...running].map(([exchange, message]) => exchange.giveUp(message, unknown));
+      const given = inHand.map(({ exchange, message }) => exchange?.giveUp(message!, unknown));
       await Promise.race([Promise.all(given), new Promise((resolve) => setTimeout(resolve, 2_000).unref())]);
     },
   };
+}
+
+interface CallInHand {
+  readonly name: string;
+  /** Where it is among the others; -1 if it is over. */
+  place: number;
+  /** Null until it is made. */
+  message: Message | null;
+  exchange: SharedExchange | null;
 }
 
 function nameOf({ session, stream }: LedgerKey): string {

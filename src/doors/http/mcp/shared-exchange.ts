@@ -13,9 +13,9 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GatewayError } from '../../../base/errors.ts';
 import { idText, type Message } from '../../../protocol/message.ts';
-import { join } from '../../../protocol/parts.ts';
 import { errorObject, errorReply, errorResult, type Reply, resultReply } from '../../../protocol/rpc.ts';
 import { SSE_KEEPALIVE } from '../../../protocol/sse.ts';
+import { bytesOf } from '../../../store/shared/answers.ts';
 import type { Written } from '../../../store/shared/shared-store.ts';
 import { type Exchange, SLOW } from '../../answer.ts';
 import { sendReply } from '../wire/reply.ts';
@@ -95,12 +95,9 @@ export class SharedExchange implements Exchange {
   }
 
   finish(reply: Reply): void {
-    const bytes = Buffer.concat([
-      Buffer.from(reply.head, 'latin1'),
-      join(reply.body),
-      Buffer.from(reply.tail, 'latin1'),
-    ]);
-    this.#add(bytes, true);
+    if (this.#isOver) return;
+    if (this.#canGive()) this.#give(reply);
+    else this.#add(bytesOf(reply), true);
   }
 
   abandon(): void {
@@ -144,37 +141,39 @@ export class SharedExchange implements Exchange {
     }
     const { replica, call, epoch } = this.#options;
     const position = { epoch, number: ++this.#number, isLast };
-    const isGiven = isLast && position.number === 1 && this.#canGive();
-    if (isGiven) {
-      this.#deliver(position, message);
-      this.#writes = false;
-    }
-    if (isGiven && message.length > 0)
-      this.#last = this.#store(position, message, () =>
-        replica.store.answerLate(call, replica.id, epoch, message, KEPT_ANSWER, replica.seal),
-      );
-    else {
-      const event = { ...position, bytes: message.length === 0 ? NOTHING : replica.seal(message, sealedAt(call)) };
-      const keep = this.#isStreaming || this.#options.response === null ? KEPT_STREAM : KEPT_ANSWER;
-      const write = () => replica.store.append(call, replica.id, event, keep);
-      this.#last = this.#last.then(() => this.#store(position, message, write));
-    }
+    const event = { ...position, bytes: message.length === 0 ? NOTHING : replica.seal(message, sealedAt(call)) };
+    const keep = this.#isStreaming || this.#options.response === null ? KEPT_STREAM : KEPT_ANSWER;
+    const write = () => replica.store.append(call, replica.id, event, keep);
+    this.#last = this.#last.then(() => this.#store(position, message, write));
   }
 
   /** Whether the client may have the whole reply before the store. */
   #canGive(): boolean {
     const { response, replica, since } = this.#options;
-    return this.#writes && !this.#isStreaming && response?.destroyed === false && replica.holds(since);
+    const isAll = this.#number === 0 && !this.#isStreaming;
+    return isAll && this.#writes && response?.destroyed === false && replica.holds(since);
+  }
+
+  #give(reply: Reply): void {
+    this.#isOver = true;
+    this.#writes = false;
+    clearTimeout(this.#primer);
+    const { replica, call, epoch, response, headers, backpressure } = this.#options;
+    sendReply(response!, 200, reply, headers, backpressure);
+    const write = () => replica.store.answerLate(call, replica.id, epoch, reply, KEPT_ANSWER, replica.seal);
+    const position = { epoch, number: 1, isLast: true };
+    this.#last = write().then(
+      (written) => this.#written(written, position, NOTHING),
+      () => this.#store(position, NOTHING, write),
+    );
   }
 
   async #store(position: EventPosition, message: Buffer, write: () => Promise<Written>): Promise<void> {
-    const { call, wakes } = this.#options;
     const latest = performance.now() + PATIENCE;
     for (;;) {
       const written = await write().catch(() => null);
       if (written !== null) {
         this.#written(written, position, message);
-        wakes.wake(call);
         return;
       }
       // The store cannot be reached. Nobody else can take the call then, so a client that waits gets its answer.
@@ -187,13 +186,14 @@ export class SharedExchange implements Exchange {
   }
 
   #written({ state, reader }: Written, event: EventPosition, message: Buffer): void {
-    const { replica, call } = this.#options;
+    const { replica, call, wakes } = this.#options;
     if (reader !== null) void replica.send(reader, 'wake', { ...call }).catch(() => {});
     if (this.#writes) {
       if (state === 'lost') this.#yield();
       else this.#deliver(event, message);
     }
     if (event.isLast) this.#options.ended();
+    wakes.wake(call);
   }
 
   /** Another replica has the call. The client gets what that one writes. */
