@@ -1,6 +1,6 @@
 /**
  * Requests and responses of our own server, on which a short exchange costs less: the body of a request is not a stream, and the head
- * of a usual reply is not built anew. `node:http` still reads and writes every byte. Measured for a server that does nothing else, CPU
+ * of a usual reply is one text that is mostly constant. `node:http` still reads and writes every byte. Measured for a server that does nothing else, CPU
  * of a request and its reply: 12.2 µs against 14.6 with 32 callers. Other programs' servers have Node's own messages, and everything
  * works the same with them.
  */

@@ -12,9 +12,10 @@ export type Fail = (response: ServerResponse, error: unknown, headers: readonly 
 /** A page of another site must not embed data, nor a browser take it for something else. */
 const AS_DATA = ['x-content-type-options', 'nosniff', 'cross-origin-resource-policy', 'same-origin'] as const;
 
-/** The same as lines, with the type. */
-const JSON_HEADERS =
-  'x-content-type-options: nosniff\r\ncross-origin-resource-policy: same-origin\r\ncontent-type: application/json\r\n';
+/** The same with the type, as lines. */
+const JSON_HEADERS = [...AS_DATA, 'content-type', 'application/json']
+  .map((text, i) => (i % 2 === 0 ? `${text}: ` : `${text}\r\n`))
+  .join('');
 
 /** Sends JSON. `backpressure` is for replies that may be large. */
 export function sendReply(
